@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import StoreUnavailable
-from stado_like.store.protocol import Applied, Object, ObjectStore, Rejected, Unknown
+from stado_like.store.protocol import Applied, Object, ObjectStore, Unknown
 
 BACKOFF_FIRST_S = 0.05
 BACKOFF_MOST_S = 2.0
@@ -80,6 +80,20 @@ def _read_back(store: ObjectStore, key: str, body: bytes) -> tuple[Won | Lost | 
     return Lost(found), ""
 
 
+def ensure(store: ObjectStore, key: str, body: bytes, *, budget_s: float = 8.0, ambient: Ambient = REAL) -> bool:
+    """Make sure that `key` exists, for bodies of which every writer writes the same (index entries). True: it was not there.
+
+    Raises `StoreUnavailable`.
+    """
+    deadline = ambient.boot_s() + budget_s
+    wait_s = BACKOFF_FIRST_S
+    while True:
+        answer = store.create(key, body)
+        if not isinstance(answer, Unknown):
+            return isinstance(answer, Applied)
+        wait_s = _pause(wait_s, answer.retry_after_s, deadline, f"the creation of {key}", answer.why, budget_s, ambient)
+
+
 def write_again(store: ObjectStore, key: str, body: bytes, *, budget_s: float = 8.0, ambient: Ambient = REAL) -> float:
     """Put an idempotent body until the store says it stands; returns store time. Raises `StoreUnavailable`."""
     deadline = ambient.boot_s() + budget_s
@@ -113,6 +127,3 @@ def _pause(wait_s: float, asked_s: float, deadline: float, what: str, why: str, 
         )
     ambient.sleep(pause_s)
     return min(wait_s * 2, BACKOFF_MOST_S)
-
-
-__all__ = ["Lost", "Rejected", "Won", "create_once", "delete_again", "write_again"]

@@ -1,0 +1,133 @@
+"""A store seen as the place where jobs live: typed reads, deciding creates, idempotent indexes.
+
+Every other file of this room is one transition of the protocol; this one only saves them from spelling bytes. What has ended never
+changes, so end records are remembered (`ends`), which makes a resident tick or watcher read each of them once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from stado_like.ambient import REAL, Ambient
+from stado_like.job import codec, keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Claim, End, Final, Heartbeat, Job, Stop, Tombstone, Verdict
+from stado_like.store import conditional
+from stado_like.store.conditional import Lost, Won
+from stado_like.store.protocol import ObjectStore
+
+R = TypeVar("R")
+ENDS_REMEMBERED = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[R]):
+    """A record with the store's words about it. `age_s` compares two times of one answer."""
+
+    record: R
+    etag: str
+    last_modified: float
+    now: float
+
+    @property
+    def age_s(self) -> float:
+        return max(0.0, self.now - self.last_modified)
+
+
+class Bucket:
+    """The door of this room. Holds no state of jobs but a memory of ends."""
+
+    def __init__(self, store: ObjectStore, *, ambient: Ambient = REAL, budget_s: float = 8.0) -> None:
+        self.store = store
+        self.ambient = ambient
+        self.budget_s = budget_s
+        self._ends: dict[str, End] = {}
+
+    def now(self) -> float:
+        """Store time, seconds."""
+        return self.store.now()
+
+    def token(self) -> str:
+        return self.ambient.token()
+
+    # ---- reads
+
+    def read(self, kind: type[R], key: str) -> Found[R] | None:
+        """Raises `StoreUnavailable`, `BadRecord`. None means: it is not there."""
+        found = self.store.get(key)
+        if found is None:
+            return None
+        return Found(codec.decode(kind, found.body, key), found.etag, found.last_modified, found.now)
+
+    def job(self, j: JobId) -> Job | None:
+        found = self.read(Job, keys.job(j))
+        return found.record if found else None
+
+    def end(self, a: AttemptId) -> End | None:
+        key = keys.end(a)
+        known = self._ends.get(key)
+        if known is None:
+            found = self.read(End, key)
+            if found is None:
+                return None
+            known = found.record
+            self.remember(key, known)
+        return known
+
+    def remember(self, key: str, end: End) -> None:
+        if len(self._ends) >= ENDS_REMEMBERED:
+            self._ends.clear()
+        self._ends[key] = end
+
+    def forget(self, j: JobId) -> None:
+        """A deleted job's ends: its keys may be gone."""
+        prefix = keys.status_of(j)
+        for key in [key for key in self._ends if key.startswith(prefix)]:
+            del self._ends[key]
+
+    def claim(self, a: AttemptId) -> Found[Claim] | None:
+        return self.read(Claim, keys.running(a))
+
+    def heartbeat(self, a: AttemptId) -> Found[Heartbeat] | None:
+        return self.read(Heartbeat, keys.heartbeat(a))
+
+    def verdict(self, j: JobId) -> Verdict | None:
+        found = self.read(Verdict, keys.verdict(j))
+        return found.record if found else None
+
+    def final(self, j: JobId) -> Final | None:
+        found = self.read(Final, keys.final(j))
+        return found.record if found else None
+
+    def stop(self, j: JobId, rank: int) -> Stop | None:
+        found = self.read(Stop, keys.stop(j, rank))
+        return found.record if found else None
+
+    def tombstone(self, j: JobId) -> Tombstone | None:
+        found = self.read(Tombstone, keys.tombstone(j))
+        return found.record if found else None
+
+    def present(self, *wanted: str) -> list[bool]:
+        """Which of these keys exist, asked side by side. Raises `StoreUnavailable` if any answer is missing."""
+        return [stat is not None for stat in self.store.heads(wanted)]
+
+    # ---- writes
+
+    def decide(self, key: str, record: object) -> Won | Lost:
+        """The one kind of write that decides something. `record` carries a nonce."""
+        return self.decide_bytes(key, codec.encode(record))
+
+    def decide_bytes(self, key: str, body: bytes) -> Won | Lost:
+        return conditional.create_once(self.store, key, body, budget_s=self.budget_s, ambient=self.ambient)
+
+    def ensure(self, key: str, record: object) -> bool:
+        """An index entry: created unless it is there. True when it was not."""
+        return conditional.ensure(self.store, key, codec.encode(record), budget_s=self.budget_s, ambient=self.ambient)
+
+    def put(self, key: str, record: object) -> float:
+        return conditional.write_again(self.store, key, codec.encode(record), budget_s=self.budget_s, ambient=self.ambient)
+
+    def drop(self, *unwanted: str) -> None:
+        for key in unwanted:
+            conditional.delete_again(self.store, key, budget_s=self.budget_s, ambient=self.ambient)

@@ -1,0 +1,94 @@
+"""Ringing: one object whose newest events let workers and followers react within a second instead of a sweep.
+
+The bell decides nothing. A ring that is lost costs latency, never a job: whoever was not rung finds out by sweeping. So ringing never raises, and what the
+store refuses (some take one write a second per key) is repeated once and then left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord, StoreError
+from stado_like.job import codec, keys
+from stado_like.job.records import BellEvent, Doorbell
+from stado_like.store.protocol import Applied, Unchanged
+
+KEPT = 50
+TRIES = 4
+
+
+def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[BellEvent, ...]:
+    """Add one event per `(kind, what)`. Returns the events, so that the ringer can see later whether they are still there."""
+    now = bucket.now()
+    events = tuple(BellEvent(nonce=bucket.token(), kind=kind, what=what, at=now, until=until) for kind, what in rings)
+    rings_again(bucket, events)
+    return events
+
+
+def rings_again(bucket: Bucket, events: Sequence[BellEvent]) -> bool:
+    """Write events onto the bell. False when the store would not have them now."""
+    if not events:
+        return True
+    for attempt in range(TRIES):
+        try:
+            if _write(bucket, events):
+                return True
+        except StoreError:
+            return False
+        if attempt:
+            bucket.ambient.sleep(bucket.ambient.uniform(0.0, 0.02 * attempt))
+    return False
+
+
+def _write(bucket: Bucket, events: Sequence[BellEvent]) -> bool:
+    found = bucket.store.get(keys.DOORBELL)
+    bell = _read(found.body) if found else Doorbell()
+    known = {event.nonce for event in bell.events}
+    fresh = [event for event in events if event.nonce not in known]
+    if not fresh:
+        return True
+    body = codec.encode(replace(bell, events=(*bell.events, *fresh)[-KEPT:]))
+    if found is None:
+        return isinstance(bucket.store.create(keys.DOORBELL, body), Applied)
+    if bucket.store.can_replace:
+        return isinstance(bucket.store.replace(keys.DOORBELL, body, found.etag), Applied)
+    return isinstance(bucket.store.put(keys.DOORBELL, body), Applied)
+
+
+def _read(body: bytes) -> Doorbell:
+    try:
+        return codec.decode(Doorbell, body, keys.DOORBELL)
+    except BadRecord:
+        return Doorbell()
+
+
+class Listener:
+    """Remembers what it has heard. `missed` after a look: events may have scrolled by, so sweep."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._etag = ""
+        self._newest = ""
+        self.missed = True
+
+    def look(self) -> tuple[BellEvent, ...]:
+        """Events since the last look, oldest first. One conditional GET. Raises `StoreUnavailable`."""
+        if self._etag:
+            answer = self._bucket.store.get_if_changed(keys.DOORBELL, self._etag)
+        else:
+            answer = self._bucket.store.get(keys.DOORBELL)
+        if answer is None or isinstance(answer, Unchanged):
+            return ()
+        self._etag = answer.etag
+        events = _read(answer.body).events
+        nonces = [event.nonce for event in events]
+        if self._newest in nonces:
+            fresh = events[nonces.index(self._newest) + 1 :]
+        else:
+            self.missed = self.missed or bool(self._newest) or len(events) >= KEPT
+            fresh = events
+        if nonces:
+            self._newest = nonces[-1]
+        return fresh

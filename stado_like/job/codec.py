@@ -1,0 +1,200 @@
+"""Records <-> bytes: small, strict, and kind to other versions.
+
+A stored record is one JSON object with `v`, the major version of its schema. A newer major version is refused politely (`NewerRecord`);
+a newer *minor* version may have fields this code does not know: they are kept in `extra` and written back unchanged, so that
+an old tick never strips what a new worker wrote. A missing field takes its default; a wrong type is a `BadRecord` that
+names the key and the field. Field names on disk are the attribute names.
+
+The converters are built once per class from its annotations: str, int, float, bool, `| None`, `tuple[X, ...]`, `dict[str, X]`,
+enums with string values, and other dataclasses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import orjson
+
+from stado_like.errors import BadRecord, NewerRecord
+
+MAJOR = 1
+MOST_BYTES = 64 * 1024
+
+R = TypeVar("R")
+_Read = Callable[[Any], Any]
+
+
+class _Wrong(Exception):
+    """`path` grows from the inside out while the error travels up."""
+
+    def __init__(self, wanted: str, found: Any, path: str = "") -> None:
+        super().__init__(wanted)
+        self.wanted, self.found, self.path = wanted, found, path
+
+
+def encode(record: Any) -> bytes:
+    """The bytes of a record (a dataclass instance, or a plain mapping)."""
+    plain = {"v": MAJOR, **(to_plain(record) if dataclasses.is_dataclass(record) else record)}
+    return orjson.dumps(plain)
+
+
+def decode(kind: type[R], body: bytes, key: str) -> R:
+    """Read `body`, found under `key`, as a `kind`. Raises `BadRecord` or `NewerRecord`, both naming the key."""
+    plain = decode_plain(body, key)
+    try:
+        return typing.cast("R", _reader(kind)(plain))
+    except _Wrong as wrong:
+        raise BadRecord(
+            f"{key}: {wrong.path or 'the record'} should be {wrong.wanted}, found {str(wrong.found)[:80]!r}",
+            "The record was set aside; `stado storage cat` shows it.",
+        ) from None
+
+
+def decode_plain(body: bytes, key: str) -> dict[str, Any]:
+    try:
+        plain = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRecord(
+            f"{key}: {len(body)} bytes that are not JSON ({error})", "The record was set aside; `stado storage cat` shows it."
+        ) from None
+    if not isinstance(plain, dict):
+        raise BadRecord(f"{key}: should be a JSON object, found {str(plain)[:80]!r}", "The record was set aside.")
+    version = plain.get("v", MAJOR)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise BadRecord(f"{key}: its version should be a number, found {str(version)[:40]!r}", "The record was set aside.")
+    if version > MAJOR:
+        raise NewerRecord(
+            f"{key} was written in version {version} of the format; this program reads up to {MAJOR}",
+            "Upgrade stado on this machine.",
+        )
+    return plain
+
+
+def to_plain(value: Any) -> Any:
+    """A record as JSON-able values; `extra` fields come back where they were found."""
+    if dataclasses.is_dataclass(value):
+        plain = {name: to_plain(getattr(value, name)) for name in _names(type(value))}
+        plain.update(getattr(value, "extra", {}))
+        return plain
+    if isinstance(value, Mapping):
+        return {key: to_plain(one) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(one) for one in value]
+    return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in dataclasses.fields(kind) if one.name != "extra")
+
+
+@cache
+def _reader(kind: Any) -> _Read:
+    """The converter of one annotation."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = [one for one in args if one is not type(None)]
+        read = _reader(inner)
+        return lambda found: None if found is None else read(found)
+    if origin is tuple:
+        return _sequence(_reader(args[0]))
+    if origin in (dict, Mapping) or kind in (dict, Mapping):
+        return _mapping(_reader(args[1]) if args else _anything)
+    if origin is not None and getattr(origin, "__name__", "") == "Mapping":
+        return _mapping(_reader(args[1]))
+    if kind is Any or kind is object:
+        return _anything
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return _enumeration(kind)
+    if dataclasses.is_dataclass(kind):
+        return _record(typing.cast("type", kind))
+    return _scalar(kind)
+
+
+def _anything(found: Any) -> Any:
+    return found
+
+
+def _scalar(kind: Any) -> _Read:
+    accepted: tuple[type, ...] = (int, float) if kind is float else (kind,)
+    words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}[kind]
+
+    def read(found: Any) -> Any:
+        if not isinstance(found, accepted) or (kind is not bool and isinstance(found, bool)):
+            raise _Wrong(words, found)
+        return float(found) if kind is float else found
+
+    return read
+
+
+def _enumeration(kind: type[enum.Enum]) -> _Read:
+    def read(found: Any) -> Any:
+        try:
+            return kind(found)
+        except ValueError:
+            raise _Wrong("one of " + ", ".join(str(one.value) for one in kind), found) from None
+
+    return read
+
+
+def _sequence(inner: _Read) -> _Read:
+    def read(found: Any) -> Any:
+        if not isinstance(found, list):
+            raise _Wrong("a list", found)
+        return tuple(_at(f"[{index}]", inner, one) for index, one in enumerate(found))
+
+    return read
+
+
+def _mapping(inner: _Read) -> _Read:
+    def read(found: Any) -> Any:
+        if not isinstance(found, dict):
+            raise _Wrong("an object", found)
+        return {name: _at(f".{name}", inner, one) for name, one in found.items()}
+
+    return read
+
+
+def _at(place: str, inner: _Read, found: Any) -> Any:
+    try:
+        return inner(found)
+    except _Wrong as wrong:
+        wrong.path = place.lstrip(".") + ("." if wrong.path and not wrong.path.startswith("[") else "") + wrong.path
+        raise
+
+
+def _record(kind: type) -> _Read:
+    hints = typing.get_type_hints(kind)
+    readers = {name: _reader(hints[name]) for name in _names(kind)}
+    keeps_extra = any(one.name == "extra" for one in dataclasses.fields(kind))
+
+    def read(found: Any) -> Any:
+        if not isinstance(found, dict):
+            raise _Wrong("an object", found)
+        values: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for name, one in found.items():
+            reader = readers.get(name)
+            if reader is not None:
+                values[name] = _at(name, reader, one)
+            elif name != "v":
+                extra[name] = one
+        if keeps_extra and extra:
+            values["extra"] = extra
+        try:
+            return kind(**values)
+        except TypeError:
+            missing = [
+                one.name
+                for one in dataclasses.fields(kind)
+                if one.name not in values and one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+            ]
+            raise _Wrong(f"a record with {', '.join(missing)}", found) from None
+
+    return read

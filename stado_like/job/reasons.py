@@ -1,0 +1,127 @@
+"""Every sentence a person may read, once. Reasons are an interface: people grep for them, so they are added and never changed."""
+
+from __future__ import annotations
+
+from stado_like.job.spec.units import duration_words
+
+RUN_CREATED = "Run created"
+WAITING_TO_START = "Waiting for workers to start"
+WAITING_TO_BE_CREATED = "Waiting for workers to be created"
+ALL_COMPLETED = "All workers completed"
+SOME_CANCELLED = "All workers ended; some were cancelled"
+LEASE_EXPIRED = "Heartbeat lease expired"
+HEARTBEAT_RECEIVED = "Heartbeat received"
+NO_HEARTBEAT = "No heartbeat for the worker's full TTL after going stale"
+MACHINE_LOST = "Machine lost: its lease expired"
+MACHINE_RESTARTED = "Machine lost: it restarted"
+SUPERVISOR_LOST = "Machine lost: the task's supervisor died"
+LOST_WHILE_STOPPING = "Machine lost while stopping"
+UNDELIVERED = "Claimed, and never started a process"
+PREPARING = "Preparing"
+STARTED = "Process started"
+RUNNING = "Process running"
+STOPPED_ON_REQUEST = "Stopped on request"
+STOPPED_BY_SCHEDULER = "Stopped by scheduler"
+RUN_FAILED = "Run failed"
+RUN_COMPLETED = "Run completed"
+RUN_CANCELLED = "Run cancelled"
+OOM_KILLED = "OOMKilled: the container exceeded its memory limit"
+AGENT_TERMINATED = "Completed by ending its worker, as it said it would"
+
+
+def disconnected(seconds: int) -> str:
+    return f"Stopped: cut off from the store for {duration_words(seconds)}"
+
+
+def exited(code: int) -> str:
+    return f"Exited with code {code}"
+
+
+def killed_by(signal: str, code: int) -> str:
+    return f"Exited with code {code} (killed by {signal})"
+
+
+def could_not_start(why: str) -> str:
+    return f"Container start failed: {why}"
+
+
+def time_limit(seconds: int) -> str:
+    return f"Exceeded its time limit of {duration_words(seconds)}"
+
+
+def restarted(failures: bool, count: int, limit: int) -> str:
+    if failures:
+        return f"Restarted by policy (restart {count}/{limit})"
+    return f"Restarted after its machine was lost (restart {count} of {limit})"
+
+
+def budget_spent(count: int, limit: int, of_machines: bool, last: str) -> str:
+    what = "faults of its machine or GPUs" if of_machines else "its own failures"
+    return f"Retry budget exhausted after {count}/{limit} restarts for {what}; the last: {last}"
+
+
+def running(running_count: int, total: int, serving: bool) -> str:
+    return f"{running_count} of {total} workers {'serving' if serving else 'running'}"
+
+
+def worker_failed(task: str, machine: str, reason: str) -> str:
+    return f"Worker {task} failed on {machine}: {reason}" if machine else f"Worker {task} failed: {reason}"
+
+
+def worker_lost(task: str, machine: str, reason: str) -> str:
+    return f"Worker {task} was lost on {machine}: {reason}"
+
+
+def worker_overran(task: str, reason: str) -> str:
+    return f"Worker {task}: {reason}"
+
+
+def several_failed(failed: int, total: int, first: str) -> str:
+    return f"{failed} of {total} workers failed; the first: {first}"
+
+
+def array_full(width: int) -> str:
+    return f"Array runs at most {width} workers at once"
+
+
+def no_machine_fits(ready: int, total: int) -> str:
+    if total == 0:
+        return "No machine fits: no machines are registered"
+    return f"No machine fits: {ready} of {total} machines ready"
+
+
+def no_tick(since: str) -> str:
+    return f"no tick on this store since {since}: run `stado up` or put `scheduler tick` in cron"
+
+
+def waiting_again(cause: str) -> str:
+    return f"{cause}; waiting to run again"
+
+
+def insufficient_cpu(need: str, free: str) -> str:
+    return f"insufficient cpu: need {need} cores, {free} free"
+
+
+def insufficient_memory(need: int, free: int) -> str:
+    return f"insufficient memory: need {need} bytes, {free} free"
+
+
+def insufficient_gpus(need: int, free: int) -> str:
+    return f"insufficient gpus: need {need}, {free} free and usable"
+
+
+def not_ready(state: str) -> str:
+    return f"machine is not ready ({state})"
+
+
+def refuses_work(why: str) -> str:
+    return f"machine does not accept runs: {why}"
+
+
+def under_pressure(condition: str) -> str:
+    return f"under pressure: {condition}"
+
+
+PINNED_ELSEWHERE = "machine is not among the selected names"
+NOT_IDLE = "the run asks for the whole machine, and other work runs on it"
+TAKEN_WHOLE = "an exclusive run has the whole machine"

@@ -1,0 +1,106 @@
+"""Tasks' states -> the job's state and reason. A pure function, evaluated by whoever looks.
+
+Ours is the order of the run states: a job is over when every task is; before that an early verdict already says what becomes of it, and
+the reader shows the job as it still is. Iris's own rule is kept beside it, for tools that read that view.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stado_like.job import reasons
+from stado_like.job.states import ACTIVE_TASK, IRIS_VIEW, TERMINAL_TASK, JobState, TaskState
+from stado_like.job.terms import Terms
+
+_LOST = (TaskState.DOWN, TaskState.PREEMPTED)
+_SEEN_RUNNING = (TaskState.RUNNING, TaskState.STALE, TaskState.STOPPING)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """A task that is over: enough of its final end to say why the job is."""
+
+    rank: int
+    name: str
+    state: TaskState
+    reason: str
+    machine: str = ""
+    overran: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    state: JobState
+    reason: str
+
+
+def over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
+    """The verdict when every task has ended. `ends` in rank order, one per task."""
+    failed = [one for one in ends if one.state is TaskState.FAILED]
+    lost = [one for one in ends if one.state in _LOST]
+    if len(failed) > terms.max_task_failures:
+        return Rolled(JobState.FAILED, why_failed(terms, failed))
+    if lost:
+        return Rolled(JobState.FAILED, _why_lost(terms, lost))
+    if any(one.state is TaskState.UNSCHEDULABLE for one in ends):
+        return Rolled(JobState.UNSCHEDULABLE, next(one.reason for one in ends if one.state is TaskState.UNSCHEDULABLE))
+    if any(one.state is TaskState.CANCELLED for one in ends):
+        return Rolled(JobState.CANCELLED, _why_cancelled(terms, ends))
+    return Rolled(JobState.COMPLETED, reasons.ALL_COMPLETED)
+
+
+def too_many_failures(terms: Terms, failed: int) -> bool:
+    """Whether `failed` tasks that failed for good end the job at once."""
+    return failed > terms.max_task_failures
+
+
+def why_failed(terms: Terms, failed: Sequence[TaskEnd]) -> str:
+    """The job's reason, from the tasks that failed for good, first first."""
+    first = failed[0]
+    if first.overran:
+        worded = reasons.worker_overran(first.name, first.reason)
+    else:
+        worded = reasons.worker_failed(first.name, first.machine, first.reason)
+    return worded if len(failed) == 1 else reasons.several_failed(len(failed), terms.tasks, worded)
+
+
+def _why_lost(terms: Terms, lost: Sequence[TaskEnd]) -> str:
+    worded = reasons.worker_lost(lost[0].name, lost[0].machine, lost[0].reason)
+    return worded if len(lost) == 1 else reasons.several_failed(len(lost), terms.tasks, worded)
+
+
+def _why_cancelled(terms: Terms, ends: Sequence[TaskEnd]) -> str:
+    return ends[0].reason if terms.tasks == 1 else reasons.SOME_CANCELLED
+
+
+def going(terms: Terms, counts: Counter[TaskState], waiting_reason: str) -> Rolled:
+    """The state of a job that is not over. `waiting_reason`: why its first waiting task waits."""
+    seen_running = sum(counts[state] for state in _SEEN_RUNNING)
+    if seen_running:
+        return Rolled(JobState.RUNNING, reasons.running(seen_running, terms.tasks, serving=False))
+    if any(counts[state] for state in ACTIVE_TASK):
+        return Rolled(JobState.PENDING, reasons.WAITING_TO_START)
+    return Rolled(JobState.PENDING, waiting_reason or reasons.WAITING_TO_START)
+
+
+def iris_job_state(terms: Terms, counts: Counter[TaskState]) -> str:
+    """Iris's `_compute_job_state`, in its order, over its own task states."""
+    iris: Counter[str] = Counter()
+    for state, count in counts.items():
+        iris[IRIS_VIEW[state].shown] += count
+    total = sum(counts.values())
+    if total and iris["succeeded"] == total:
+        return "JOB_STATE_SUCCEEDED"
+    if iris["failed"] > terms.max_task_failures:
+        return "JOB_STATE_FAILED"
+    if iris["unschedulable"]:
+        return "JOB_STATE_UNSCHEDULABLE"
+    if iris["killed"]:
+        return "JOB_STATE_KILLED"
+    if sum(counts[state] for state in TERMINAL_TASK) == total and iris["worker_failed"] + iris["preempted"] + iris["cosched_failed"]:
+        return "JOB_STATE_WORKER_FAILED"
+    if iris["assigned"] or iris["building"] or iris["running"]:
+        return "JOB_STATE_RUNNING"
+    return "JOB_STATE_PENDING"
