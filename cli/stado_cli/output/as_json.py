@@ -1,0 +1,43 @@
+"""Answers for programs: one JSON value on standard output, or one per line.
+
+ASCII only when it must be: a text with half a surrogate pair (a file name that is not UTF-8) is still valid JSON when
+escaped, and would end the program when written as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stado_cli.output import Column, Shown
+
+
+def dumps(shown: Any, *, indent: int | None = None) -> str:
+    text = json.dumps(shown, ensure_ascii=False, indent=indent, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(shown, indent=indent, default=str)
+    return text
+
+
+class JsonOutput:
+    def value(self, shown: Any, text: str | None = None) -> None:
+        sys.stdout.write(dumps(shown, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Shown], *, empty: str = "") -> None:
+        self.value(list(rows))
+
+    def stream(self, shown: Any, text: str | None = None) -> None:
+        sys.stdout.write(dumps(shown) + "\n")
+        sys.stdout.flush()
+
+    def raw(self, body: bytes) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(body)
+        sys.stdout.buffer.flush()
+
+    def note(self, text: str) -> None:
+        sys.stderr.write(text + "\n")

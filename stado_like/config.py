@@ -1,0 +1,251 @@
+"""Settings: flag > STADO_* > file > default, looked at once, each value with the place it came from.
+
+Not obvious because programs share one environment. A job that calls `stado` inherits the `STADO_*` names that tell a
+process about itself (`STADO_JOB`, `STADO_ATTEMPT`, …), so unknown `STADO_*` names are not refused; unknown keys of the
+file are, with the nearest known one, because a misspelt setting that is silently ignored is worse than an error.
+
+The file is `~/.config/stado/config.toml` (`XDG_CONFIG_HOME` respected), or what `STADO_CONFIG` names:
+
+    store = "s3://bucket/prefix?endpoint_url=http://127.0.0.1:8333"
+    workspace = "default"
+
+Every table of the file is flat; durations are numbers of seconds. Scripts written for `ASTRAEUS_` names are understood:
+they stand behind the `STADO_` name and before the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stado_like.errors import Refused
+
+DEFAULT_STORE = "file://~/.local/share/stado"
+SCHEMES = ("file", "s3", "memory")
+
+_WORKSPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: `kind` is flag | environment | file | default, `name` the flag, variable or path."""
+
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" if self.name else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a process was told, once and for good. Graces in seconds; `None` means: as the cluster's own record says."""
+
+    store: str
+    workspace: str
+    state_dir: str
+    json: bool
+    stats: bool
+    debug: bool
+    no_color: bool
+    stop_grace_s: float
+    max_stop_grace_s: float
+    retry_max_attempts: int | None
+    machine_restarts: int | None
+    config_file: str
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+
+
+class _Wrong(Exception):
+    """A value that cannot be understood; the text says what would be."""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise _Wrong("should be a text that is not empty")
+
+
+def _store(value: object) -> str:
+    url = _text(value)
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme not in SCHEMES or not rest:
+        raise _Wrong("should be file:///path, s3://bucket/prefix or memory://name")
+    if scheme == "file" and rest.startswith("~"):
+        return "file://" + os.path.expanduser(rest)
+    return url
+
+
+def _workspace(value: object) -> str:
+    name = _text(value)
+    if not _WORKSPACE.match(name):
+        raise _Wrong("should be lower-case letters, digits and '-', at most 63")
+    return name
+
+
+def _directory(value: object) -> str:
+    return os.path.abspath(os.path.expanduser(_text(value)))
+
+
+def _yes_no(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if isinstance(value, str) and value.strip().lower() in words:
+        return words[value.strip().lower()]
+    raise _Wrong("should be true or false")
+
+
+def _number(low: float, high: float) -> Callable[[object], float]:
+    def parse(value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+        except ValueError:
+            number = None
+        if number is None or not low <= number <= high:
+            raise _Wrong(f"should be a number of seconds from {low:g} to {high:g}")
+        return number
+
+    return parse
+
+
+def _count(high: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        try:
+            number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
+        except ValueError:
+            number = None
+        if number is None or not 0 <= number <= high:
+            raise _Wrong(f"should be a whole number from 0 to {high}")
+        return number
+
+    return parse
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    name: str
+    parse: Callable[[object], Any]
+    default: Callable[[Mapping[str, str]], object]
+    variables: tuple[str, ...]
+
+
+def _fixed(value: object) -> Callable[[Mapping[str, str]], object]:
+    return lambda environ: value
+
+
+def _state_home(environ: Mapping[str, str]) -> object:
+    return os.path.join(environ.get("XDG_STATE_HOME") or "~/.local/state", "stado")
+
+
+SETTINGS: tuple[_Setting, ...] = (
+    _Setting("store", _store, _fixed(DEFAULT_STORE), ("STADO_STORE",)),
+    _Setting("workspace", _workspace, _fixed("default"), ("STADO_WORKSPACE",)),
+    _Setting("state_dir", _directory, _state_home, ("STADO_STATE_DIR",)),
+    _Setting("json", _yes_no, _fixed(False), ("STADO_JSON",)),
+    _Setting("stats", _yes_no, _fixed(False), ("STADO_STATS",)),
+    _Setting("debug", _yes_no, _fixed(False), ("STADO_DEBUG",)),
+    _Setting("no_color", _yes_no, _fixed(False), ("STADO_NO_COLOR",)),
+    _Setting("stop_grace_s", _number(1, 3600), _fixed(30), ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
+    _Setting(
+        "max_stop_grace_s", _number(1, 86_400), _fixed(3600), ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")
+    ),
+    _Setting(
+        "retry_max_attempts", _count(10_000), _fixed(None), ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")
+    ),
+    _Setting(
+        "machine_restarts", _count(10_000), _fixed(None), ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")
+    ),
+)
+
+
+def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Settle every setting. `flags` holds only those that were given. Raises `Refused`, all wrong values at once."""
+    environ = os.environ if environ is None else environ
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    path, path_origin, from_file = _read_file(environ)
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {"config_file": path_origin}
+    wrong: dict[str, str] = {}
+    for setting in SETTINGS:
+        raw, origin = _first(setting, given, environ, from_file, path)
+        origins[setting.name] = origin
+        try:
+            values[setting.name] = None if raw is None else setting.parse(raw)
+        except _Wrong as why:
+            wrong[str(origin)] = f"{setting.name} {why}, found {raw!r}"
+    if not wrong and values["stop_grace_s"] > values["max_stop_grace_s"]:
+        grace, ceiling = values["stop_grace_s"], values["max_stop_grace_s"]
+        sentence = f"stop_grace_s {grace:g} is above its ceiling max_stop_grace_s {ceiling:g}"
+        wrong[str(origins["stop_grace_s"])] = sentence
+    if wrong:
+        raise Refused(
+            f"{len(wrong)} {'setting is' if len(wrong) == 1 else 'settings are'} wrong",
+            "Correct it where it says; `stado config show` lists every setting and its source.",
+            detail=wrong,
+            code="CONFIG_INVALID",
+        )
+    return Settings(**values, config_file=str(path), origins=origins)
+
+
+def _first(
+    setting: _Setting, flags: Mapping[str, object], environ: Mapping[str, str], file: Mapping[str, object], path: Path
+) -> tuple[object, Origin]:
+    if setting.name in flags:
+        return flags[setting.name], Origin("flag", "--" + setting.name.replace("_", "-"))
+    for variable in setting.variables:
+        if environ.get(variable):  # an empty variable is how a shell unsets one for a single command
+            return environ[variable], Origin("environment", variable)
+    if setting.name == "no_color" and environ.get("NO_COLOR"):
+        return True, Origin("environment", "NO_COLOR")  # no-color.org: present and not empty, whatever its value
+    if setting.name in file:
+        return file[setting.name], Origin("file", str(path))
+    return setting.default(environ), Origin("default")
+
+
+def _read_file(environ: Mapping[str, str]) -> tuple[Path, Origin, Mapping[str, object]]:
+    named = environ.get("STADO_CONFIG")
+    if named:
+        path, origin = Path(named).expanduser(), Origin("environment", "STADO_CONFIG")
+    else:
+        home = environ.get("XDG_CONFIG_HOME") or "~/.config"
+        path, origin = Path(home).expanduser() / "stado" / "config.toml", Origin("default")
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        if named:
+            raise _bad_file(path, "it does not exist", "Create it, or unset STADO_CONFIG.") from None
+        return path, origin, {}
+    except OSError as error:
+        raise _bad_file(path, error.strerror or str(error), "Make it readable.") from None
+    import tomllib  # only when there is a file: 4 ms of every command
+
+    try:
+        table = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _bad_file(path, f"it is not TOML: {error}", "Correct that place.") from None
+    known = [setting.name for setting in SETTINGS]
+    unknown = {key: _nearest(key, known) for key in table if key not in known}
+    if unknown:
+        raise Refused(
+            f"{path} has {len(unknown)} unknown {'key' if len(unknown) == 1 else 'keys'}: {', '.join(unknown)}",
+            "Remove or correct it; `stado config show` lists every setting.",
+            detail=unknown,
+            code="CONFIG_INVALID",
+        )
+    return path, origin, table
+
+
+def _bad_file(path: Path, why: str, next_step: str) -> Refused:
+    return Refused(f"the settings file {path} cannot be used: {why}", next_step, code="CONFIG_INVALID")
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"unknown; did you mean {near[0]}?" if near else f"unknown; known are {', '.join(known)}"
