@@ -1,0 +1,369 @@
+"""A directory as a store: object `k` is the file `<path>/k`, holding the body and nothing else.
+
+Several processes of one machine, or of several over a network disk, decide by `link(2)`, which creates a name or
+fails, and never replaces. A body is written to a temporary first, so that a name never stands for half a body.
+Crash safety needs three syncs: the file before it gets its name, its directory after, and the parent of any
+directory that was made for it. Heartbeats and capacity (`put`) are renamed into place without a sync: they are
+written again in seconds anyway.
+
+Store time is the file system's, for a network disk has a clock of its own: every write learns it from its temporary,
+a reader by touching a file at most every few seconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from threading import Lock
+from typing import TypeVar
+
+from stado_like.ambient import REAL, Ambient
+from stado_like.errors import BucketMissing, CredentialsRefused, StoreUnavailable
+from stado_like.store.clock import StoreClock
+from stado_like.store.directory_names import DirectoryNames
+from stado_like.store.key_shape import check_read, check_written
+from stado_like.store.protocol import Applied, Object, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
+from stado_like.store.temporaries import SWEEP_EVERY_S, TEMPORARY, sweep
+
+LARGE_BYTES = 1 << 20  # above, an etag is the file's identity: hashing gigabytes for a HEAD helps nobody
+CARRIED_S = 5.0  # how long store time is carried forward before a reader touches a file again
+GRAIN_S = 1.5  # the coarsest modification time of a file system that we expect, and a margin
+LOCK_WAIT_S = 5.0
+REMEMBERED_KEYS = 50_000
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # a foreign fifo must not hang us
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP})
+T = TypeVar("T")
+
+
+def _identity(seen: os.stat_result) -> str:
+    return f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}"
+
+
+def _etag_of(body: bytes, seen: os.stat_result) -> str:
+    if len(body) > LARGE_BYTES:
+        return _identity(seen)
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+def _named(failed: OSError, what: str) -> str:
+    name = errno.errorcode.get(failed.errno or 0, "OSError")
+    return f"{what}: {failed.strerror or failed} ({name})"
+
+
+class LocalStore:
+    """Objects as files. `durable=False` drops every sync. Shared by threads; a forked child may go on using it."""
+
+    def __init__(self, path: str, durable: bool = True, ambient: Ambient = REAL, *, url: str | None = None) -> None:
+        self._root = os.path.abspath(path)
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise BucketMissing(
+                f"the store {self._root} is a file, not a directory",
+                "Name a directory, or one that does not exist yet.",
+            )
+        self._durable = durable
+        self._ambient = ambient
+        self._url = url or f"file://{self._root}" + ("" if durable else "?durable=0")
+        self._temporary = os.path.join(self._root, TEMPORARY)
+        self._token = ambient.token()
+        self._numbers = count()
+        self._clock = StoreClock(ambient, set_back_s=0.05)
+        self._names = DirectoryNames(self._root, TEMPORARY)
+        self._seen: dict[str, tuple[str, str]] = {}  # key -> identity of the file, its etag
+        self._swept_at_s = ambient.boot_s() - SWEEP_EVERY_S + 60.0  # a short-lived command does not sweep
+        self._sweeping = Lock()
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def can_replace(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def create(self, key: str, body: bytes) -> Write:
+        check_written(key)
+        final = f"{self._root}/{key}"
+        try:
+            temporary, seen = self._write_temporary(body, sync=self._durable)
+        except OSError as failed:
+            return Unknown(_named(failed, f"writing {key} below {self._root}"))
+        try:
+            self._with_parents(final, lambda: os.link(temporary, final))  # guard: create-if-absent
+            if self._durable:
+                _sync_directory(os.path.dirname(final))
+        except FileExistsError:
+            # An NFS server may refuse a repeated request that it has carried out: the second link of our file tells.
+            with suppress(OSError):
+                if os.stat(temporary).st_nlink == 2:
+                    return Applied(_etag_of(body, seen), seen.st_mtime)
+            return Rejected(seen.st_mtime)
+        except OSError as failed:
+            hint = "; this file system refuses hard links" if failed.errno in (errno.EPERM, errno.ENOTSUP) else ""
+            return Unknown(_named(failed, f"naming {key} below {self._root}") + hint)
+        finally:
+            with suppress(OSError):  # left behind, it is swept after a day
+                os.unlink(temporary)
+        return Applied(_etag_of(body, seen), seen.st_mtime)
+
+    def put(self, key: str, body: bytes) -> Write:
+        check_written(key)
+        return self._rename_into_place(key, body, sync=False)
+
+    def replace(self, key: str, body: bytes, etag: str) -> Write:
+        """Compare and rename under a lock file: atomic among `replace`s of all processes that share the directory."""
+        check_written(key)
+        from filelock import FileLock, Timeout
+
+        if not os.path.isdir(self._root):
+            return Rejected(self.now())
+        name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+        try:
+            self._make(self._temporary)
+            with FileLock(f"{self._temporary}/lock.{name}", timeout=LOCK_WAIT_S, poll_interval=0.002):
+                found = self.get(key)
+                if found is None or found.etag != etag:  # guard: replace-if-same
+                    return Rejected(self.now())
+                return self._rename_into_place(key, body, sync=self._durable)
+        except Timeout:
+            return Unknown(f"the lock of {key} was held by others for {LOCK_WAIT_S:g} s")
+        except (OSError, StoreUnavailable) as failed:
+            return Unknown(_named(failed, f"replacing {key}") if isinstance(failed, OSError) else failed.message)
+
+    def delete(self, key: str) -> Applied | Unknown:
+        check_read(key)
+        self._seen.pop(key, None)
+        try:
+            _again_if_stale(lambda: os.unlink(f"{self._root}/{key}"))
+        except OSError as failed:
+            # A directory is no object, and unlink of one says EPERM on some systems.
+            if failed.errno not in _ABSENT and not os.path.isdir(f"{self._root}/{key}"):
+                return Unknown(_named(failed, f"deleting {key} below {self._root}"))
+        return Applied("", self._time())
+
+    def _rename_into_place(self, key: str, body: bytes, *, sync: bool) -> Write:
+        final = f"{self._root}/{key}"
+        temporary = ""
+        try:
+            temporary, seen = self._write_temporary(body, sync=sync)
+            self._with_parents(final, lambda: os.rename(temporary, final))
+            if sync:
+                _sync_directory(os.path.dirname(final))
+        except OSError as failed:
+            with suppress(OSError):
+                os.unlink(temporary)
+            return Unknown(_named(failed, f"writing {key} below {self._root}"))
+        return Applied(_etag_of(body, seen), seen.st_mtime)
+
+    def _write_temporary(self, body: bytes, *, sync: bool) -> tuple[str, os.stat_result]:
+        """A new file in `.tmp` that holds `body`; its time is the store's."""
+        temporary = f"{self._temporary}/{self._token}.{self._ambient.pid:x}.{next(self._numbers):x}"
+        try:
+            descriptor = _again_if_stale(lambda: os.open(temporary, _NEW, 0o666))
+        except FileNotFoundError:
+            self._make(self._temporary)
+            descriptor = os.open(temporary, _NEW, 0o666)
+        try:
+            rest = memoryview(body)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if sync:
+                os.fsync(descriptor)
+            seen = os.fstat(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        finally:
+            os.close(descriptor)
+        self._clock.learn(seen.st_mtime)
+        if self._ambient.boot_s() - self._swept_at_s > SWEEP_EVERY_S:
+            self._sweep(seen.st_mtime)
+        return temporary, seen
+
+    def _with_parents(self, final: str, step: Callable[[], None]) -> None:
+        """Carry out `step`, which gives `final` its name, and make its directory first when it is missing."""
+        try:
+            step()
+        except FileNotFoundError:
+            self._make(os.path.dirname(final))
+            step()
+
+    def _make(self, folder: str) -> None:
+        """Whoever makes a directory syncs it, also for a heartbeat: others rely on it without looking again."""
+        missing: list[str] = []
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for folder in reversed(missing):
+            try:
+                os.mkdir(folder)
+            except FileExistsError as exists:  # made by another a moment ago, perhaps not yet synced; or a foreign file
+                if not os.path.isdir(folder):
+                    raise NotADirectoryError(errno.ENOTDIR, "a file stands where a directory is needed") from exists
+            if self._durable:
+                _sync_directory(os.path.dirname(folder))
+
+    def _sweep(self, now_s: float) -> None:
+        if self._sweeping.acquire(blocking=False):
+            try:
+                self._swept_at_s = self._ambient.boot_s()
+                sweep(self._temporary, now_s)
+            finally:
+                self._sweeping.release()
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Object | None:
+        check_read(key)
+        path = f"{self._root}/{key}"
+        try:
+            found = _again_if_stale(lambda: _read(path))
+        except OSError as failed:
+            raise self._unreadable(failed, path) from failed
+        if found is None:
+            return None
+        body, seen = found
+        now = self._time()
+        etag = _etag_of(body, seen)
+        if now - seen.st_mtime > GRAIN_S:
+            if len(self._seen) > REMEMBERED_KEYS:
+                self._seen.clear()
+            self._seen[key] = (_identity(seen), etag)
+        return Object(body, etag, seen.st_mtime, now)
+
+    def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
+        known = self._seen.get(key)
+        if known is not None and known[1] == etag:
+            try:
+                if _identity(os.stat(f"{self._root}/{key}")) == known[0]:
+                    return Unchanged(self._time())
+            except OSError:
+                self._seen.pop(key, None)  # gone or unreadable: the reading below says which
+        found = self.get(key)
+        return Unchanged(found.now) if found is not None and found.etag == etag else found
+
+    def head(self, key: str) -> Stat | None:
+        check_read(key)
+        path = f"{self._root}/{key}"
+        try:
+            seen = os.stat(path)
+        except OSError as failed:
+            if failed.errno in _ABSENT:
+                return None
+            if failed.errno != errno.ESTALE:
+                raise self._unreadable(failed, path) from failed
+        else:
+            if seen.st_size > LARGE_BYTES and os.path.isfile(path):
+                return Stat(_identity(seen), seen.st_size, seen.st_mtime, self._time())
+        found = self.get(key)
+        return None if found is None else Stat(found.etag, len(found.body), found.last_modified, found.now)
+
+    def heads(self, keys: Sequence[str]) -> list[Stat | None]:
+        return [self.head(key) for key in keys]
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Page:
+        limit = max(1, min(limit, 1000))
+        try:
+            return _again_if_stale(lambda: self._page(prefix, start_after, limit))
+        except OSError as failed:
+            raise self._unreadable(failed, f"{self._root}/{prefix}") from failed
+
+    def _page(self, prefix: str, start_after: str, limit: int) -> Page:
+        now = self._time()
+        rows: list[Row] = []
+        for key in self._names.walk(prefix, start_after, now):
+            if len(rows) == limit:
+                return Page(tuple(rows), True, now)
+            try:
+                seen = os.stat(f"{self._root}/{key}", follow_symlinks=False)
+            except OSError as failed:
+                if failed.errno in _ABSENT:
+                    continue  # deleted since the names were read
+                raise
+            rows.append(Row(key, _identity(seen), seen.st_size, seen.st_mtime))
+        return Page(tuple(rows), False, now)
+
+    def _unreadable(self, failed: OSError, path: str) -> CredentialsRefused | StoreUnavailable:
+        why = _named(failed, f"reading {path}")
+        if failed.errno in (errno.EACCES, errno.EPERM):
+            return CredentialsRefused(why, f"Give this user read access to {self._root}, or use a store of your own.")
+        return StoreUnavailable(why, f"Check the disk that holds {self._root}; the same command can be repeated.")
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self._time()
+
+    def _time(self) -> float:
+        if self._clock.age_s > CARRIED_S:
+            self._touch()
+        now = self._clock.now()
+        # Nobody has written here yet, or we may not write: there are no ages to judge by a better clock.
+        return self._ambient.wall_s() if now is None else now
+
+    def _touch(self) -> None:
+        """Learn the file system's time. Only in a store that exists: a reader makes nothing."""
+        path = f"{self._temporary}/clock"
+        with suppress(OSError):  # a read-only store tells no time; `_time` says what follows
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except FileNotFoundError:
+                if not os.path.isdir(self._root):
+                    return
+                self._make(self._temporary)
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                os.utime(descriptor)
+                self._clock.learn(os.fstat(descriptor).st_mtime)
+            finally:
+                os.close(descriptor)
+
+
+def _read(path: str) -> tuple[bytes, os.stat_result] | None:
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as failed:
+        if failed.errno in _ABSENT:
+            return None
+        raise
+    try:
+        seen = os.fstat(descriptor)
+        if (seen.st_mode & 0o170000) != 0o100000:
+            return None  # a directory, a socket, a fifo: no object
+        body = os.read(descriptor, seen.st_size + 1)
+        while len(body) < seen.st_size:
+            more = os.read(descriptor, seen.st_size - len(body))
+            if not more:
+                break
+            body += more
+        return body, seen
+    finally:
+        os.close(descriptor)
+
+
+def _again_if_stale(step: Callable[[], T]) -> T:
+    """A network disk invalidates a handle when another host removed the file: opened afresh, once."""
+    try:
+        return step()
+    except OSError as failed:
+        if failed.errno != errno.ESTALE:
+            raise
+    return step()
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path or "/", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
