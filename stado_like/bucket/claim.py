@@ -1,0 +1,148 @@
+"""Claim: how exactly one worker gets an attempt, and how it finds out that it may start it.
+
+    create running/<a>  →  gate  →  release the lane's next rank  →  delete the entry  →  launch
+
+The create has one winner, but a winner is not yet allowed to start: its entry may have been old. So after the create, and only then, it looks for whatever
+would forbid it. What the looks find cannot appear for this attempt without the claim being seen, because whoever ends a queued attempt looks for the
+claim first.
+
+A gate whose answers did not come is *unknown*: the claim is kept, the gate asked again, nothing is launched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stado_like.bucket import entries, lanes
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.end import Seen, cancelled, end_attempt
+from stado_like.bucket.settle import drop_orphan, settle, verdict_reason
+from stado_like.errors import StoreUnavailable
+from stado_like.job import codec, keys, reasons
+from stado_like.job.budget import Ended
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Budgets, Claim, End, Job
+from stado_like.job.states import Cause
+from stado_like.job.terms import Terms, terms_of
+from stado_like.store.conditional import Won
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The gate is passed: this worker may start the attempt."""
+
+    job: Job
+    terms: Terms
+    previous: End | None
+
+    @property
+    def budgets(self) -> Budgets:
+        return self.previous.budgets if self.previous is not None else Budgets()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Another worker holds it; its entry was spent and is deleted."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The attempt has ended, was stopped, or its job is gone: settled, and the claim let go. `why` is for the log."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """The store did not answer: keep the claim, ask again, never launch."""
+
+    why: str
+
+
+def send(bucket: Bucket, a: AttemptId, body: bytes, queue_key: str) -> None | Taken | Unsure:
+    """Send a claim (its bytes are on the worker's disk by now). None: it stands, and is ours."""
+    try:
+        won = bucket.decide_bytes(keys.running(a), body)
+    except StoreUnavailable as unavailable:
+        return Unsure(unavailable.message)
+    if isinstance(won, Won):
+        return None
+    if queue_key:
+        bucket.drop(queue_key)
+    return Taken(codec.decode(Claim, won.found.body, keys.running(a)).worker)
+
+
+def gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over | Unsure:
+    """What a claimer must see before it starts. Four HEADs side by side, then the job itself (it is needed anyway)."""
+    try:
+        return _gate(bucket, a, claim)
+    except StoreUnavailable as unavailable:
+        return Unsure(unavailable.message)
+
+
+def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
+    looked = (keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank), keys.tombstone(a.job))
+    ended, judged, stopped, buried = bucket.present(*looked)
+    job = None if buried else bucket.job(a.job)
+    if job is None:  # guard: gate looks for the job
+        drop_orphan(bucket, a, claim.queue_key)
+        return Over("there is no such job any more")
+    terms = terms_of(job.document)
+    if ended:  # guard: gate looks for the end
+        return _settle_ended(bucket, a, job, claim)
+    if judged:  # guard: gate looks for the verdict
+        verdict = bucket.verdict(a.job)
+        return _end_cancelled(bucket, a, job, terms, claim, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED)
+    if stopped:  # guard: gate looks for the stop
+        stop = bucket.stop(a.job, a.rank)
+        return _end_cancelled(bucket, a, job, terms, claim, stop.reason if stop else reasons.STOPPED_ON_REQUEST)
+    previous = bucket.end(a.previous) if a.previous is not None else None
+    if a.previous is not None and (previous is None or previous.is_final):
+        drop_orphan(bucket, a, claim.queue_key)
+        return Over("the attempt before it did not ask for another one: a stray entry")
+    return Open(job, terms, previous)
+
+
+def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
+    """A claimer that finds the attempt ended carries out what its end decided; dropping the claim alone would lose the task."""
+    end = bucket.end(a)
+    if end is not None:
+        settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)  # guard: failed gate settles
+    return Over("the attempt had ended")
+
+
+def _end_cancelled(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: Claim, reason: str) -> Over:
+    seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer")
+    ended = end_attempt(bucket, a, terms, cancelled(reason), seen)
+    settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
+    return Over(reason)
+
+
+def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> str | None:
+    """After the gate, before the launch: the lane's next rank, then the entry goes. Returns the rank's new entry, if any.
+
+    Raises `StoreUnavailable`: the claim stands, call again.
+    """
+    released = lanes.release_by_claim(bucket, a, opened.job, opened.terms)
+    unwanted = {claim.queue_key} if claim.queue_key else set()
+    unwanted.update(entries.all_keys(opened.job, opened.terms, a, opened.previous))
+    bucket.drop(*sorted(unwanted))
+    return released
+
+
+def undo(bucket: Bucket, a: AttemptId, claim: Claim) -> End | None:
+    """The claim stands and its process was never started, nor will it be: end it *undelivered*, which spends nothing.
+
+    None: the job is gone. Raises `StoreUnavailable`.
+    """
+    job = bucket.job(a.job)
+    if job is None:
+        drop_orphan(bucket, a, claim.queue_key)
+        return None
+    seen = Seen(worker=claim.worker, claimed_at=claim.since, by=claim.worker)
+    ended = end_attempt(bucket, a, terms_of(job.document), Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), seen)
+    settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
+    return ended.end
+

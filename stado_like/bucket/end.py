@@ -1,0 +1,130 @@
+"""How an attempt ends: exactly one create of `end.<n>.json`, in which its creator decides what follows.
+
+`compose` looks for a verdict or a person's stop first, when a retry would follow: nothing is started again then. `commit` sends the bytes
+until the answer is definite. A supervisor keeps the bytes on its disk between the two, so that whoever carries on after it sends the same
+bytes, with the same nonce, and recognises its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.job import budget, codec, keys
+from stado_like.job.budget import Ended
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Budgets, Change, Claim, End, History, LastFailure, LogTail
+from stado_like.job.states import Cause, Decision, Outcome, TaskState
+from stado_like.job.terms import Terms
+from stado_like.store.conditional import Won
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of an attempt that is over, besides why. Times are store time; 0: it never came to that."""
+
+    worker: str = ""
+    claimed_at: float = 0.0
+    started_at: float = 0.0
+    running_at: float = 0.0
+    ended_at: float = 0.0
+    exit_code: int | None = None
+    signal: str | None = None
+    by: str = ""
+    history: History = History()
+    log: LogTail | None = None
+    last_lines: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """Our end stands."""
+
+    end: End
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """Somebody else had ended this attempt: here is how."""
+
+    end: End
+
+
+def is_over(bucket: Bucket, a: AttemptId) -> bool:
+    """Whether a verdict on the job or a person's stop of this task stands. Raises `StoreUnavailable`."""
+    return any(bucket.present(keys.verdict(a.job), keys.stop(a.job, a.rank)))
+
+
+def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: Ended, seen: Seen) -> End:
+    """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a verdict."""
+    following = budget.decide(ended, terms, before)
+    if following.decision is Decision.RETRY and is_over(bucket, a):  # guard: retry obeys verdict
+        following = budget.decide(ended, terms, before, over=True)
+    at = seen.ended_at or bucket.now()
+    history = seen.history.add(
+        Change(
+            state=following.outcome.value,
+            reason=ended.reason,
+            at=at,
+            cause=ended.cause.value,
+            details={"restart": following.restart} if following.restart else {},
+        )
+    )
+    failed = following.outcome in (Outcome.FAILED, Outcome.DOWN) or following.state is TaskState.FAILED
+    return End(
+        nonce=bucket.token(),
+        attempt=str(a),
+        outcome=following.outcome,
+        decision=following.decision,
+        state=following.state,
+        reason=following.reason,
+        cause=ended.cause,
+        exit_code=seen.exit_code,
+        signal=seen.signal,
+        due_ms=int((at + following.wait_s) * 1000) if following.decision is Decision.RETRY else 0,
+        budgets=following.budgets,
+        restart=following.restart or {},
+        worker=seen.worker,
+        claimed_at=seen.claimed_at,
+        started_at=seen.started_at,
+        running_at=seen.running_at,
+        ended_at=at,
+        by=seen.by,
+        history=history,
+        last_failure=LastFailure(exit_code=seen.exit_code, reason=ended.reason, log=seen.last_lines) if failed else None,
+        log=seen.log,
+        notes=seen.notes,
+    )
+
+
+def commit(bucket: Bucket, a: AttemptId, body: bytes) -> Ours | Fenced:
+    """Send an end record until it is known whose stands. Raises `StoreUnavailable`: call again with the same bytes."""
+    key = keys.end(a)
+    won = bucket.decide_bytes(key, body)
+    standing = codec.decode(End, body if isinstance(won, Won) else won.found.body, key)
+    bucket.remember(key, standing)
+    return Ours(standing) if isinstance(won, Won) else Fenced(standing)
+
+
+def end_attempt(bucket: Bucket, a: AttemptId, terms: Terms, ended: Ended, seen: Seen) -> Ours | Fenced:
+    """Compose and commit at once, for whoever keeps nothing on a disk: a canceller, a claimer, a tick."""
+    record = compose(bucket, a, terms, budgets_before(bucket, a), ended, seen)
+    return commit(bucket, a, codec.encode(record))
+
+
+def budgets_before(bucket: Bucket, a: AttemptId) -> Budgets:
+    """What the task had spent when this attempt began."""
+    previous = a.previous
+    before = bucket.end(previous) if previous is not None else None
+    return before.budgets if before is not None else Budgets()
+
+
+def cancelled(reason: str) -> Ended:
+    return Ended(Cause.REQUESTED, reason)
+
+
+def seen_of_claim(claim: Claim | None, *, by: str) -> Seen:
+    if claim is None:
+        return Seen(by=by)
+    return Seen(worker=claim.worker, claimed_at=claim.since, by=by)

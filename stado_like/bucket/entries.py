@@ -1,0 +1,82 @@
+"""The queue entries of an attempt. All of them follow from the job, the attempt's number, and the end before it.
+
+So whoever needs an entry writes the same bytes under the same key, and whoever settles an attempt knows which keys to delete.
+"""
+
+from __future__ import annotations
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import End, Entry, Job
+from stado_like.job.terms import Terms
+
+MOVE_AT_ONCE_MS = 250
+
+
+def open_key(job: Job, terms: Terms, a: AttemptId) -> str:
+    return keys.entry(keys.QUEUED_OPEN, a, terms.priority, job.created_ms, terms.ask)
+
+
+def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
+    ask = terms.ask
+    return Entry(
+        attempt=str(a),
+        cpu_millis=ask.cpu_millis,
+        memory_bytes=ask.memory_bytes,
+        gpus=ask.gpus,
+        exclusive=ask.exclusive,
+        pinned_host=ask.pinned_host,
+        becomes=becomes,
+    )
+
+
+def later_key(terms: Terms, a: AttemptId, due_ms: int) -> str:
+    return keys.later(due_ms, a, terms.ask)
+
+
+def enqueue(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> str:
+    """Create the open entry of an attempt; returns its key. Idempotent."""
+    key = open_key(job, terms, a)
+    bucket.ensure(key, record(terms, a))
+    return key
+
+
+def enqueue_after(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, before: End) -> str:
+    """Create the entry of the attempt that follows `before`: at once, or in `later` until it is due. Idempotent."""
+    if before.due_ms <= before.ended_at * 1000 + MOVE_AT_ONCE_MS:
+        return enqueue(bucket, job, terms, a)
+    key = later_key(terms, a, before.due_ms)
+    bucket.ensure(key, record(terms, a, becomes=open_key(job, terms, a)))
+    return key
+
+
+def all_keys(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tuple[str, ...]:
+    """Every key under which an entry of this attempt can lie."""
+    possible = [open_key(job, terms, a)]
+    if before is not None and before.due_ms:
+        possible.append(later_key(terms, a, before.due_ms))
+    return tuple(possible)
+
+
+def move_due(bucket: Bucket, later: keys.LaterEntry) -> str | None:
+    """A retry has become due: create the entry it becomes, then delete it here. Returns the new key; None when it was gone already.
+
+    New before old: a crash in between leaves both, and whoever claims deletes both. Raises `StoreUnavailable`, `BadRecord`.
+    """
+    found = bucket.read(Entry, later.key)
+    if found is None:
+        return None
+    becomes = found.record.becomes
+    if keys.parse_entry(becomes).attempt != later.attempt:
+        raise keys.BadRecord(f"{later.key} would become {becomes}, which is another attempt", "It is left alone.")
+    bucket.ensure(becomes, Entry(
+        attempt=found.record.attempt,
+        cpu_millis=found.record.cpu_millis,
+        memory_bytes=found.record.memory_bytes,
+        gpus=found.record.gpus,
+        exclusive=found.record.exclusive,
+        pinned_host=found.record.pinned_host,
+    ))  # guard: new before old
+    bucket.drop(later.key)
+    return becomes

@@ -1,0 +1,110 @@
+"""When a job of several tasks is over: first the verdict, then `final.json`, then its indexes go.
+
+`final.json` is the only record that readers, dependencies and parents take for the end of a several-task job. (A one-task job has none: its last end
+record says it all.) Whoever finds every task over writes it: the supervisor that ended the last task of a small job, a waiting client, the tick. All of
+them create the same two keys; the first one of each stands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stado_like.bucket import doorbell, load
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load import Listed, TaskNow
+from stado_like.job import codec, keys, rollup
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import End, Final, Job, Pointer, Verdict
+from stado_like.job.rollup import TaskEnd
+from stado_like.job.states import Cause, JobState, TaskState
+from stado_like.job.terms import Terms, display_name
+from stado_like.store.conditional import Won
+
+SMALL_JOB_TASKS = 64
+
+
+def task_end(terms: Terms, rank: int, end: End) -> TaskEnd:
+    return TaskEnd(
+        rank=rank,
+        name=display_name(terms, rank),
+        state=end.state,
+        reason=end.reason,
+        machine=end.worker,
+        overran=end.cause is Cause.TIME_LIMIT,
+    )
+
+
+def verdict_by_failures(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) -> Verdict | None:
+    """The early verdict that this final end makes due, if more tasks have now failed for good than the job allows."""
+    if end.state is not TaskState.FAILED:
+        return None
+    failed = [task_end(terms, a.rank, end)]
+    if not rollup.too_many_failures(terms, len(failed)):
+        failed = _failed_for_good(bucket, a.job, terms)
+        if not rollup.too_many_failures(terms, len(failed)):
+            return None
+    return early_verdict(bucket, a.job, JobState.FAILED, rollup.why_failed(terms, failed), by=end.worker)
+
+
+def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms) -> list[TaskEnd]:
+    listed = load.list_status(bucket, j)
+    failed = []
+    for rank in sorted(listed.ends):
+        last = bucket.end(keys.attempt_of(j, rank, max(listed.ends[rank])))
+        if last is not None and last.is_final and last.state is TaskState.FAILED:
+            failed.append(task_end(terms, rank, last))
+    return failed
+
+
+def early_verdict(bucket: Bucket, j: JobId, state: JobState, reason: str, *, by: str) -> Verdict:
+    """Decide what becomes of a job before its tasks ended, and tell those who hold them. Returns the verdict that stands.
+
+    Verdict first, then its index, then the bell: a crash leaves a verdict that every gate and look obeys, and a tick that
+    meets it writes the index.
+    """
+    verdict = _decide(bucket, j, Verdict(nonce=bucket.token(), state=state, reason=reason, by=by, at=bucket.now(), early=True))
+    bucket.ensure(keys.cancel_index(j), Pointer(what=verdict.reason, at=verdict.at))  # guard: verdict before index
+    doorbell.ring(bucket, ("cancel", str(j)))
+    return verdict
+
+
+def _decide(bucket: Bucket, j: JobId, verdict: Verdict) -> Verdict:
+    won = bucket.decide(keys.verdict(j), verdict)
+    return verdict if isinstance(won, Won) else codec.decode(Verdict, won.found.body, keys.verdict(j))
+
+
+def finish_if_over(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed | None = None) -> bool:
+    """Write the final of a several-task job if every task is over (under a verdict: or was never released)."""
+    listed = listed or load.list_status(bucket, j)
+    verdict = bucket.verdict(j)
+    if verdict is None and len(listed.ends) < terms.tasks:
+        return False
+    tasks = load.tasks_now(bucket, j, job, terms, listed)
+    if not all(one.is_over or (verdict is not None and not one.released and one.rank not in listed.ends) for one in tasks):
+        return False
+    write_final(bucket, j, terms, tasks, verdict)
+    return True
+
+
+def write_final(bucket: Bucket, j: JobId, terms: Terms, tasks: list[TaskNow], verdict: Verdict | None) -> Final:
+    """Verdict where there is none, then final, then the indexes."""
+    ended = [task_end(terms, one.rank, one.last) for one in tasks if one.last is not None and one.is_over]
+    if verdict is None:
+        rolled = rollup.over(terms, ended)
+        computed = Verdict(nonce=bucket.token(), state=rolled.state, reason=rolled.reason, by="tasks", at=bucket.now())
+        verdict = _decide(bucket, j, computed)
+    counts = Counter(one.state.value for one in ended)
+    lasts = [one.last for one in tasks if one.last is not None]
+    final = Final(
+        nonce=bucket.token(),
+        state=verdict.state,
+        reason=verdict.reason,
+        counts=dict(counts),
+        started_at=min((end.started_at for end in lasts if end.started_at), default=0.0),
+        finished_at=max((end.ended_at for end in lasts), default=verdict.at),
+    )
+    won = bucket.decide(keys.final(j), final)
+    standing = final if isinstance(won, Won) else codec.decode(Final, won.found.body, keys.final(j))
+    stops = [keys.cancel_index(j, rank) for rank in load.list_status(bucket, j).stops]
+    bucket.drop(keys.cancel_index(j), *stops, keys.open_index(j))  # guard: final before index
+    return standing

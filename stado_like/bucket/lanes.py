@@ -1,0 +1,57 @@
+"""Releasing the next rank of an array's lane, obeying the verdict. The rule, and why it is enough, is in `planning/lanes`."""
+
+from __future__ import annotations
+
+from stado_like.bucket import entries
+from stado_like.bucket.bucket import Bucket
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Job
+from stado_like.job.terms import Terms
+from stado_like.planning import lanes
+
+
+def release_by_claim(bucket: Bucket, a: AttemptId, job: Job, terms: Terms) -> str | None:
+    """A claim that passed its gate releases the next rank, where no cap on parallel ranks says to wait for the end.
+
+    The gate has just seen that no verdict stands. Returns the entry's key.
+    """
+    if terms.release_by_end:  # guard: lane rule
+        return None
+    return _release(bucket, a, job, terms)
+
+
+def release_by_end(
+    bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, final: bool, mending: bool = False
+) -> str | None:
+    """An end releases the next rank: a final one where the lane is capped, any first one where it is not (its claim did, unless
+    the claimer died in between, so only a mender does it here).
+
+    The caller has looked for a verdict after the end stood, and found none. `mending`: the release may have happened long ago, so look
+    before writing an entry that would only be claimed in vain.
+    """
+    if terms.release_by_end:
+        if not final:  # guard: lane rule
+            return None
+    elif not mending:
+        return None
+    return _release(bucket, a, job, terms, mending=mending)
+
+
+def _release(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, mending: bool = False) -> str | None:
+    following = lanes.successor(terms, a.rank)
+    if following is None:
+        return None
+    first = keys.attempt_of(a.job, following, 1)
+    if mending and any(seen(bucket, job, terms, first)):
+        return None
+    return entries.enqueue(bucket, job, terms, first)
+
+
+def seen(bucket: Bucket, job: Job, terms: Terms, first: AttemptId) -> tuple[bool, bool, bool]:
+    """Whether the first attempt of a rank has an entry, a claim, an end: asked in the order in which it passes through them, so
+    that one which moves on while we look is met further on. All three absent: the rank was never released."""
+    (entry,) = bucket.present(entries.open_key(job, terms, first))
+    (claim,) = bucket.present(keys.running(first))
+    (end,) = bucket.present(keys.end(first))
+    return entry, claim, end

@@ -1,0 +1,100 @@
+"""What the bucket says of a job's tasks, gathered with care about what a listing proves.
+
+A row that is there proves that the object was written (ends are never deleted but with their job). A row that is not there proves nothing: so the
+newest end of a rank is looked for once more by its key, and whether a rank was ever released is asked by HEAD, in the order
+entry, claim, end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from stado_like.bucket import lanes as releasing
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import End, Job
+from stado_like.job.terms import Terms
+from stado_like.planning import lanes
+from stado_like.store.protocol import list_all
+
+
+@dataclass(slots=True)
+class Listed:
+    """The rows under a job's status: which ends, heartbeats and stops are known to exist."""
+
+    ends: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    beats: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    stops: set[int] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+    strange: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNow:
+    """One rank: its last end, if any, and the attempt that is open (None: the task is over). `released` False: it never was."""
+
+    rank: int
+    last: End | None
+    last_n: int
+    open: AttemptId | None
+    released: bool = True
+
+    @property
+    def is_over(self) -> bool:
+        return self.open is None
+
+
+def list_status(bucket: Bucket, j: JobId) -> Listed:
+    listed = Listed()
+    for row in list_all(bucket.store, keys.status_of(j)):
+        try:
+            seen = keys.parse_status(j, row.key)
+        except BadRecord:
+            listed.strange.append(row.key)
+            continue
+        if seen.kind == "end":
+            listed.ends[seen.rank].add(seen.n)
+        elif seen.kind == "heartbeat":
+            listed.beats[seen.rank].add(seen.n)
+        elif seen.kind == "stop":
+            listed.stops.add(seen.rank)
+        else:
+            listed.own.add(seen.kind)
+    return listed
+
+
+def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
+    """Where a rank stands: follows its ends from the newest listed one. Raises `StoreUnavailable`, `BadRecord`."""
+    n = max(listed.ends.get(rank, {0}), default=0)
+    last: End | None = None
+    if n:
+        last = bucket.end(keys.attempt_of(j, rank, n))
+    while last is None or not last.is_final:
+        following = bucket.end(keys.attempt_of(j, rank, n + 1))
+        if following is None:
+            return TaskNow(rank, last, n, keys.attempt_of(j, rank, n + 1))
+        last, n = following, n + 1
+    return TaskNow(rank, last, n, None)
+
+
+def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) -> list[TaskNow]:
+    """Every rank of a job. Along each lane, the first rank without any trace decides whether the rest was released."""
+    found: dict[int, TaskNow] = {}
+    for first in lanes.first_ranks(terms):
+        for rank in lanes.lane(terms, first):
+            traced = rank in listed.ends or rank in listed.beats
+            if not traced and rank != first:
+                seen = releasing.seen(bucket, job, terms, keys.attempt_of(j, rank, 1))
+                if not any(seen):
+                    _unreleased(found, terms, rank)
+                    break
+            found[rank] = task_now(bucket, j, rank, listed)
+    return [found[rank] for rank in range(terms.tasks)]
+
+
+def _unreleased(found: dict[int, TaskNow], terms: Terms, rank: int) -> None:
+    for later in range(rank, terms.tasks, terms.lane_width):
+        found[later] = TaskNow(later, None, 0, None, released=False)

@@ -1,0 +1,127 @@
+"""Settle: carry out what an end record decided, and only then let go of the claim. One idempotent function, for everybody.
+
+Called by the supervisor that ended the attempt, by a claimer that met the end in its gate, by the agent, and by the tick. In this order, because each step
+leaves enough behind for the next caller to find:
+
+  1. a job verdict that this end makes due (more tasks failed for good than the job allows)
+  2. the next entry, or the lane's next rank; neither when there is a verdict
+  3. this attempt's own entries and orders deleted
+  4. `final.json` where every task is over
+  5. last: `running/<a>` deleted
+
+Whoever drops a claim before step 2 loses the task: nobody would look at it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stado_like.bucket import doorbell, entries, finish, lanes
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.end import Seen, cancelled, end_attempt
+from stado_like.job import keys, reasons
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import End, Job, Verdict
+from stado_like.job.states import Decision
+from stado_like.job.terms import Terms, terms_of
+
+
+@dataclass(slots=True)
+class Settled:
+    """What settling did, for whoever wants to tell: new entries, whether the job is over."""
+
+    entries: list[str] = field(default_factory=list)
+    job_over: bool = False
+    orphan: bool = False
+
+
+def settle(
+    bucket: Bucket, a: AttemptId, end: End, *, job: Job | None = None, queue_key: str = "", mending: bool = False
+) -> Settled:
+    """Carry out `end`, the end record of attempt `a`. Raises `StoreUnavailable`: call again.
+
+    `mending`: somebody may have done part of it before, so look before writing what may be there and spent.
+    """
+    done = Settled()
+    job = job or bucket.job(a.job)
+    if job is None:
+        drop_orphan(bucket, a, queue_key)
+        done.orphan = True
+        return done
+    terms = terms_of(job.document)
+    verdict = _verdict_due(bucket, a, end, job, terms)
+    task_over = end.is_final
+    if verdict is None:
+        _release_next(bucket, a, end, job, terms, done, mending=mending)
+    elif not end.is_final:
+        task_over = _end_next(bucket, a, terms, verdict)
+    if done.entries:
+        doorbell.ring(bucket, *(("entry", key) for key in done.entries))
+    before = bucket.end(a.previous) if a.previous is not None else None
+    unwanted = set(entries.all_keys(job, terms, a, before))
+    if queue_key:
+        unwanted.add(queue_key)
+    bucket.drop(*sorted(unwanted))
+    if terms.several and task_over and terms.tasks <= finish.SMALL_JOB_TASKS:
+        done.job_over = finish.finish_if_over(bucket, a.job, job, terms)
+    bucket.drop(keys.running(a))  # guard: settle before delete
+    return done
+
+
+def _verdict_due(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) -> Verdict | None:
+    """Step 1: the verdict that stands, or that this end makes due. End first, then count."""
+    if not terms.several and end.is_final:
+        return None
+    verdict = bucket.verdict(a.job)  # guard: verdict before release
+    if verdict is None and end.is_final:
+        verdict = finish.verdict_by_failures(bucket, a, end, job, terms)
+    return verdict
+
+
+def _release_next(
+    bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, done: Settled, *, mending: bool
+) -> None:
+    """Step 2. A retry's next entry, and the lane's next rank where this end releases it."""
+    if end.decision is Decision.RETRY and not (mending and _went_on(bucket, a.next, job, terms, end)):
+        done.entries.append(entries.enqueue_after(bucket, job, terms, a.next, end))
+    if terms.several and (end.is_final or a.n == 1):
+        released = lanes.release_by_end(bucket, a, job, terms, final=end.is_final, mending=mending)
+        if released is not None:
+            done.entries.append(released)
+
+
+def _went_on(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, before: End) -> bool:
+    """Whether the next attempt is on its way already, asked in the order in which it passes: entry, claim, end."""
+    if any(bucket.present(*entries.all_keys(job, terms, a, before))):
+        return True
+    if any(bucket.present(keys.running(a))):
+        return True
+    return any(bucket.present(keys.end(a)))
+
+
+def _end_next(bucket: Bucket, a: AttemptId, terms: Terms, verdict: Verdict) -> bool:
+    """A retry was decided just before a verdict came: the next attempt is open and nobody will queue it, so it ends here.
+
+    Where it is claimed already, its holder meets the verdict and ends it. Returns whether the task is over now.
+    """
+    (claimed,) = bucket.present(keys.running(a.next))
+    if claimed:
+        return False
+    return end_attempt(bucket, a.next, terms, cancelled(verdict_reason(verdict)), Seen(by="settle")).end.is_final
+
+
+def verdict_reason(verdict: Verdict) -> str:
+    """What a task that a verdict ends says: a person's own words, or what became of the job."""
+    if verdict.state.value == "Cancelled":
+        return verdict.reason
+    return reasons.RUN_FAILED if verdict.state.value == "Failed" else reasons.RUN_COMPLETED
+
+
+def drop_orphan(bucket: Bucket, a: AttemptId, queue_key: str = "") -> None:
+    """No such job (any more): its entry and its claim mean nothing. No end record is written.
+
+    A status record written here would bring back a piece of what was deleted.
+    """
+    if queue_key:
+        bucket.drop(queue_key)
+    bucket.drop(keys.running(a))
