@@ -19,7 +19,9 @@ from typing import Final
 
 from stado_like.errors import UsageError
 
-DURATION_FORMS: Final = "90s, 2m, 1h30m, 2d, 90 (seconds), 4:00 (minutes:seconds), 1:00:00, 2-12 (days-hours), 2-12:30, 2-12:30:15"
+DURATION_FORMS: Final = (
+    "90s, 2m, 1h30m, 2d, 90 (seconds), 4:00 (minutes:seconds), 1:00:00, 2-12 (days-hours), 2-12:30, 2-12:30:15"
+)
 SIZE_FORMS: Final = "512MiB, 16GiB, 16G (= 16GiB), 500MB (= 500 x 10^6), 1.5TB, 1073741824 (bytes), 1e9"
 ARRAY_FORMS: Final = "N, N%K, 0-9, 0-9%K (indices from 0, without gaps; at most K at once)"
 
@@ -88,30 +90,24 @@ def _duration_of_text(text: str) -> Decimal:
     raise _refuse("a duration", text, DURATION_FORMS)
 
 
-def _split(seconds: int) -> tuple[int, int, int, int]:
-    days, rest = divmod(seconds, 86_400)
+def _parts(seconds: int | float) -> tuple[int, int, int, float]:
+    """(days, hours, minutes, seconds), rounded to the millisecond."""
+    whole, millis = divmod(round(seconds * 1000), 1000)
+    days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3_600)
     minutes, rest = divmod(rest, 60)
-    return days, hours, minutes, rest
+    return days, hours, minutes, rest + millis / 1000
 
 
 def duration_words(seconds: int | float) -> str:
-    """`2 days 12 hours 30 minutes`: what was understood, said back. Rounded to the millisecond."""
-    whole = int(seconds)
-    fraction = round(seconds - whole, 3)
-    days, hours, minutes, rest = _split(whole)
-    parts = [(days, "day"), (hours, "hour"), (minutes, "minute"), (rest + fraction, "second")]
-    said = [f"{count:.10g} {unit}{'' if count == 1 else 's'}" for count, unit in parts if count]
-    return " ".join(said) or "0 seconds"
+    """`2 days 12 hours 30 minutes`: what was understood, said back."""
+    named = zip(_parts(seconds), ("day", "hour", "minute", "second"), strict=True)
+    return " ".join(f"{n:.10g} {unit}{'' if n == 1 else 's'}" for n, unit in named if n) or "0 seconds"
 
 
 def duration_text(seconds: int | float) -> str:
-    """`2h`, `1h30m`, `2d12h`: the short form that `duration_s` reads back to the same number (to the millisecond)."""
-    whole = int(seconds)
-    fraction = round(seconds - whole, 3)
-    days, hours, minutes, rest = _split(whole)
-    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (rest + fraction, "s")]
-    return "".join(f"{count:.10g}{unit}" for count, unit in parts if count) or "0s"
+    """`2h`, `1h30m`, `2d12h`: the short form, which `duration_s` reads back to the same number."""
+    return "".join(f"{n:.10g}{unit}" for n, unit in zip(_parts(seconds), "dhms", strict=True) if n) or "0s"
 
 
 def size_bytes(value: str | int | float) -> int:
@@ -142,7 +138,8 @@ def _size_of_text(text: str) -> int:
             raise _refuse("a size", text, SIZE_FORMS, "bytes are whole")
         return int(number)
     base = 1000 if (tail or "").lower() == "b" else 1024
-    return math.ceil(number * base ** (_POWERS.index(letter.lower()) + 1))
+    factor: int = base ** (_POWERS.index(letter.lower()) + 1)
+    return math.ceil(number * factor)
 
 
 def size_words(count: int) -> str:
@@ -165,7 +162,7 @@ def size_words(count: int) -> str:
 def bare_size_hint(value: str | int | float) -> str:
     """A sentence when a number without a unit is probably meant in another one (`4096` for memory); else empty.
 
-    Other tools read a bare number as MiB or KiB. Here it is bytes; under 1 MiB nobody means that for a program's memory.
+    Other tools read a bare number as MiB or KiB. Here it is bytes; nobody means less than 1 MiB for a program's memory.
     """
     digits = str(value).strip()
     if not digits.isdecimal() or not digits.isascii() or len(digits) > 7 or not 0 < int(digits) < 1 << 20:

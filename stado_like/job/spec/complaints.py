@@ -1,0 +1,121 @@
+"""What is wrong with a document, as one sentence per path.
+
+Pydantic reports where it stopped; a person needs the path as the specification writes it (`task_template.args[3]`,
+below `spec` without that word; `metadata.name` with its word) and, for a field that does not exist, the one that was
+probably meant: a near spelling, the same name at another place, or a field that this version does not have yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from stado_like.errors import InvalidSpecification
+from stado_like.job.spec.fields import SENTENCE, shown
+from stado_like.job.spec.job import Document
+
+MOST: Final = 200  # of a hundred thousand wrong fields nobody reads more, and each sentence costs a search
+_KEY = "[key]"  # pydantic's last step when the key of a map is wrong, not its value
+
+
+def complaint(invalid: ValidationError | None, contradictions: Mapping[str, str]) -> InvalidSpecification:
+    """The one error a submitter sees: every wrong field, unknown ones included."""
+    errors: Sequence[Any] = invalid.errors(include_url=False, include_context=False) if invalid else ()
+    unknown = any(error["type"] == "extra_forbidden" for error in errors)
+    detail: dict[str, str] = {}
+    for error in islice(errors, MOST):
+        _add(detail, path_of(error["loc"]), _sentence(error))
+    for where, sentence in islice(contradictions.items(), MOST):
+        if where not in detail:
+            detail[path_of_text(where)] = sentence
+    left = max(0, len(errors) - MOST) + max(0, len(contradictions) - MOST)
+    if left:
+        detail["…"] = f"and {left} more"
+    return InvalidSpecification(
+        "Failed to validate object",
+        "Correct the fields named and submit again; `stado job schema` prints every field.",
+        detail=detail,
+        code="UNKNOWN_FIELD" if unknown else None,
+    )
+
+
+def _add(detail: dict[str, str], where: str, sentence: str) -> None:
+    detail[where] = f"{detail[where]}; {sentence}" if where in detail else sentence
+
+
+def path_of_text(part: str) -> str:
+    """A name as a path may show it: printable and short, whatever the document held."""
+    cut = part if len(part) <= 120 else part[:120] + "…"
+    return cut if cut.isprintable() else ascii(cut)[1:-1]
+
+
+def path_of(loc: Sequence[int | str]) -> str:
+    """`("spec", "task_template", "args", 3)` -> `task_template.args[3]`."""
+    steps = list(loc)
+    if len(steps) > 1 and steps[-1] == _KEY:
+        steps.pop()
+    if len(steps) > 1 and steps[0] == "spec":
+        del steps[0]
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f"{'.' if text else ''}{path_of_text(str(step))}"
+    return text
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    kind, value = error["type"], error["input"]
+    if kind == SENTENCE:
+        return str(error["msg"])
+    if kind == "missing":
+        return "Required"
+    if kind == "extra_forbidden":
+        return _unknown(error["loc"])
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
+        return f"Must be a mapping, got {shown(value)}"
+    if kind == "list_type":
+        return f"Must be a list, got {shown(value)}"
+    if kind == "too_long":
+        return f"Must have fewer entries, got {len(value)}: {error['msg']}"
+    return f"{error['msg']}, got {shown(value)}"
+
+
+def parts() -> dict[tuple[str, ...], type[BaseModel]]:
+    """Every model of the document by its place: `("spec", "array") -> Array`."""
+    found: dict[tuple[str, ...], type[BaseModel]] = {}
+
+    def visit(at: tuple[str, ...], model: type[BaseModel]) -> None:
+        found[at] = model
+        for name, field in model.model_fields.items():
+            for kind in (field.annotation, *get_args(field.annotation)):
+                if isinstance(kind, type) and issubclass(kind, BaseModel):
+                    visit((*at, name), kind)
+
+    visit((), Document)
+    return found
+
+
+def _unknown(loc: Sequence[int | str]) -> str:
+    known = parts()
+    name = str(loc[-1])
+    model = known.get(tuple(str(step) for step in loc[:-1]))
+    if model is None or len(name) > 100:
+        return "Unknown field"
+    if name in getattr(model, "later", ()):
+        return "Unknown field: part of the run specification, but not supported by this version"
+    at_top = len(loc) == 1  # there the path must say "spec", or it would read like the one that is refused
+    elsewhere = [
+        ".".join((*at, name)) if at_top else path_of((*at, name))
+        for at, other in known.items()
+        if name in other.model_fields
+    ]
+    if elsewhere:
+        return f"Unknown field here; it belongs at {' or '.join(elsewhere)}"
+    near = get_close_matches(name, model.model_fields, n=1)
+    return f"Unknown field; did you mean {near[0]}?" if near else "Unknown field"
