@@ -177,11 +177,10 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
         try:
             values[setting.name] = None if raw is None else setting.parse(raw)
         except _Wrong as why:
-            wrong[str(origin)] = f"{setting.name} {why}, found {raw!r}"
+            wrong[setting.name] = f"{why}, found {raw!r} in {origin}"
     if not wrong and values["stop_grace_s"] > values["max_stop_grace_s"]:
         grace, ceiling = values["stop_grace_s"], values["max_stop_grace_s"]
-        sentence = f"stop_grace_s {grace:g} is above its ceiling max_stop_grace_s {ceiling:g}"
-        wrong[str(origins["stop_grace_s"])] = sentence
+        wrong["stop_grace_s"] = f"{grace:g} is above its ceiling, max_stop_grace_s {ceiling:g}"
     if wrong:
         raise Refused(
             f"{len(wrong)} {'setting is' if len(wrong) == 1 else 'settings are'} wrong",

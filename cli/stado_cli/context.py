@@ -15,7 +15,6 @@ from stado_cli.output import Output, open_output
 if TYPE_CHECKING:
     from stado_like.config import Settings
     from stado_like.store.meter import Meter
-
     from stado_like.store.protocol import ObjectStore
 
 
