@@ -47,9 +47,9 @@ def terminal_state(bucket: Bucket, j: JobId, terms: Terms) -> str | None:
 def finish_deletion(bucket: Bucket, j: JobId, job: Job | None) -> None:
     """Everything after the tombstone. Idempotent; the tick calls it for a deletion that was cut short."""
     listed = load.list_status(bucket, j)
+    bucket.drop(keys.job(j))
     if job is not None:
         bucket.drop(*sorted(_entry_keys(j, job, terms_of(job.document), listed)))
-    bucket.drop(keys.job(j))
     bucket.drop(keys.cancel_index(j), *(keys.cancel_index(j, rank) for rank in listed.stops))
     bucket.drop(*(row.key for row in list_all(bucket.store, keys.running_of(j))))
     for prefix in keys.data_of(j):
