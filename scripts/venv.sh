@@ -56,6 +56,6 @@ make_venv() { # [DIR] [EXTRA]
     done
     stamp=$(stamp_of "$dir/bin/python" "$extra")
     echo "installing into $dir" >&2
-    "$dir/bin/python" -m pip install --disable-pip-version-check -q -c "$root/constraints.txt" -e "$root${extra:+[$extra]}" || return
+    "$dir/bin/python" -m pip install --disable-pip-version-check -qq -c "$root/constraints.txt" -e "$root${extra:+[$extra]}" || return
     echo "$stamp" >"$dir/.installed-${extra:-run}"
 }

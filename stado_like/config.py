@@ -76,7 +76,7 @@ def _store(value: object) -> str:
     if not mark or scheme not in SCHEMES or not rest:
         raise _Wrong("should be file:///path, s3://bucket/prefix or memory://name")
     if scheme == "file" and rest.startswith("~"):
-        return "file://" + os.path.expanduser(rest)
+        return "file://" + _at_home(rest)
     return url
 
 
@@ -88,7 +88,14 @@ def _workspace(value: object) -> str:
 
 
 def _directory(value: object) -> str:
-    return os.path.abspath(os.path.expanduser(_text(value)))
+    return os.path.abspath(_at_home(_text(value)))
+
+
+def _at_home(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        raise _Wrong("begins with '~', and no home directory is known here: give an absolute path")
+    return expanded
 
 
 def _yes_no(value: object) -> bool:
@@ -130,35 +137,27 @@ def _count(high: int) -> Callable[[object], int]:
 class _Setting:
     name: str
     parse: Callable[[object], Any]
-    default: Callable[[Mapping[str, str]], object]
+    default: object
     variables: tuple[str, ...]
 
 
-def _fixed(value: object) -> Callable[[Mapping[str, str]], object]:
-    return lambda environ: value
-
-
-def _state_home(environ: Mapping[str, str]) -> object:
-    return os.path.join(environ.get("XDG_STATE_HOME") or "~/.local/state", "stado")
-
-
 SETTINGS: tuple[_Setting, ...] = (
-    _Setting("store", _store, _fixed(DEFAULT_STORE), ("STADO_STORE",)),
-    _Setting("workspace", _workspace, _fixed("default"), ("STADO_WORKSPACE",)),
-    _Setting("state_dir", _directory, _state_home, ("STADO_STATE_DIR",)),
-    _Setting("json", _yes_no, _fixed(False), ("STADO_JSON",)),
-    _Setting("stats", _yes_no, _fixed(False), ("STADO_STATS",)),
-    _Setting("debug", _yes_no, _fixed(False), ("STADO_DEBUG",)),
-    _Setting("no_color", _yes_no, _fixed(False), ("STADO_NO_COLOR",)),
-    _Setting("stop_grace_s", _number(1, 3600), _fixed(30), ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
+    _Setting("store", _store, DEFAULT_STORE, ("STADO_STORE",)),
+    _Setting("workspace", _workspace, "default", ("STADO_WORKSPACE",)),
+    _Setting("state_dir", _directory, "~/.local/state/stado", ("STADO_STATE",)),
+    _Setting("json", _yes_no, False, ("STADO_JSON",)),
+    _Setting("stats", _yes_no, False, ("STADO_STATS",)),
+    _Setting("debug", _yes_no, False, ("STADO_DEBUG",)),
+    _Setting("no_color", _yes_no, False, ("STADO_NO_COLOR",)),
+    _Setting("stop_grace_s", _number(1, 3600), 30, ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
     _Setting(
-        "max_stop_grace_s", _number(1, 86_400), _fixed(3600), ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")
+        "max_stop_grace_s", _number(1, 86_400), 3600, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")
     ),
     _Setting(
-        "retry_max_attempts", _count(10_000), _fixed(None), ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")
+        "retry_max_attempts", _count(10_000), None, ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")
     ),
     _Setting(
-        "machine_restarts", _count(10_000), _fixed(None), ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")
+        "machine_restarts", _count(10_000), None, ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")
     ),
 )
 
@@ -203,7 +202,7 @@ def _first(
         return True, Origin("environment", "NO_COLOR")  # no-color.org: present and not empty, whatever its value
     if setting.name in file:
         return file[setting.name], Origin("file", str(path))
-    return setting.default(environ), Origin("default")
+    return setting.default, Origin("default")
 
 
 def _read_file(environ: Mapping[str, str]) -> tuple[Path, Origin, Mapping[str, object]]:

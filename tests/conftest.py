@@ -21,7 +21,7 @@ PLACED_BY_THE_RUNNER = ("STADO_TEST_",)
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """HOME, so the default store, state and settings file of each test are its own; no variable of ours is inherited."""
+    """HOME, so default store, state and settings file of each test are its own; no variable of ours is inherited."""
     place = tmp_path_factory.mktemp("home", numbered=True)
     for name in list(os.environ):
         if name.startswith(OURS) and not name.startswith(PLACED_BY_THE_RUNNER):

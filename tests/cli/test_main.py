@@ -92,7 +92,7 @@ def test_global_options_are_taken_before_and_after_the_verb(stado: Stado, tmp_pa
 
 
 def test_unknown_option_is_refused_with_the_nearest(stado: Stado) -> None:
-    """`--ram 8G` silently becomes part of the command: an unknown flag before `--` is exit 2 with the nearest known flag."""
+    """`--ram 8G` silently becomes part of the command. Unknown flag before `--`: exit 2 with the nearest known flag."""
     said = stado("storage", "ls", "--limt", "3")
     assert said.code == Exit.REFUSED
     assert "--limt" in said.err
@@ -152,13 +152,12 @@ def test_ctrl_c_is_exit_130_without_a_traceback() -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "print('ready', flush=True); sys.exit(main(['--store', 'memory://x', 'storage', 'put', 'k']))"
     )
-    running = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "ready\n"
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
     assert running.returncode == Exit.INTERRUPTED
     assert err.strip().endswith("Interrupted.")
     assert "Traceback" not in err
