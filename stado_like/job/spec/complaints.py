@@ -24,11 +24,14 @@ _KEY = "[key]"  # pydantic's last step when the key of a map is wrong, not its v
 
 def complaint(invalid: ValidationError | None, contradictions: Mapping[str, str]) -> InvalidSpecification:
     """The one error a submitter sees: every wrong field, unknown ones included."""
-    errors: Sequence[Any] = invalid.errors(include_url=False, include_context=False) if invalid else ()
+    errors: Sequence[Any] = invalid.errors(include_url=False) if invalid else ()
     unknown = any(error["type"] == "extra_forbidden" for error in errors)
     detail: dict[str, str] = {}
     for error in islice(errors, MOST):
-        _add(detail, path_of(error["loc"]), _sentence(error))
+        loc = error["loc"]
+        if error["type"] == "invalid_key":
+            loc = (*loc[:-1], str(loc[-1]))
+        _add(detail, path_of(loc), _sentence(error))
     for where, sentence in islice(contradictions.items(), MOST):
         if where not in detail:
             detail[path_of_text(where)] = sentence
@@ -57,7 +60,7 @@ def path_of(loc: Sequence[int | str]) -> str:
     """`("spec", "task_template", "args", 3)` -> `task_template.args[3]`."""
     steps = list(loc)
     if len(steps) > 1 and steps[-1] == _KEY:
-        steps.pop()
+        steps[-2:] = [str(steps[-2])]
     if len(steps) > 1 and steps[0] == "spec":
         del steps[0]
     text = ""
@@ -82,7 +85,9 @@ def _sentence(error: Mapping[str, Any]) -> str:
     if kind == "list_type":
         return f"Must be a list, got {shown(value)}"
     if kind == "too_long":
-        return f"Must have fewer entries, got {len(value)}: {error['msg']}"
+        return f"Must have at most {error['ctx']['max_length']} entries, got {len(value)}"
+    if kind == "invalid_key":
+        return f"A field's name must be a text, got {shown(value)}"
     return f"{error['msg']}, got {shown(value)}"
 
 
@@ -107,7 +112,8 @@ def _unknown(loc: Sequence[int | str]) -> str:
     model = known.get(tuple(str(step) for step in loc[:-1]))
     if model is None or len(name) > 100:
         return "Unknown field"
-    if name in getattr(model, "later", ()):
+    later: frozenset[str] = getattr(model, "later", frozenset())
+    if name in later:
         return "Unknown field: part of the run specification, but not supported by this version"
     at_top = len(loc) == 1  # there the path must say "spec", or it would read like the one that is refused
     elsewhere = [
@@ -117,5 +123,7 @@ def _unknown(loc: Sequence[int | str]) -> str:
     ]
     if elsewhere:
         return f"Unknown field here; it belongs at {' or '.join(elsewhere)}"
-    near = get_close_matches(name, model.model_fields, n=1)
-    return f"Unknown field; did you mean {near[0]}?" if near else "Unknown field"
+    near = get_close_matches(name, model.model_fields, n=1) or get_close_matches(name, later, n=1)
+    if not near:
+        return "Unknown field"
+    return f"Unknown field; did you mean {near[0]}?{' This version does not support it' * (near[0] in later)}"

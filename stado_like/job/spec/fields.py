@@ -41,7 +41,7 @@ def shown(value: object) -> str:
         return f"the text {json.dumps(cut, ensure_ascii=not cut.isprintable())}"
     if isinstance(value, dict):
         return "a mapping"
-    return "a list" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+    return "a list" if isinstance(value, list) else f"a {type(value).__name__}"
 
 
 class _Leaf:

@@ -173,7 +173,7 @@ class _Builder:
         self.put(event, value, weight, None)
 
     def scalar(self, event: Any) -> None:
-        is_text = event.tag == "tag:yaml.org,2002:str" or not event.implicit[0]
+        is_text = event.tag in ("!", "tag:yaml.org,2002:str") or not event.implicit[0]
         if event.tag != "tag:yaml.org,2002:str":
             self.no_tag(event)
         value = event.value if is_text else self.plain(event)
