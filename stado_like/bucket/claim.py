@@ -61,7 +61,7 @@ class Unsure:
     why: str
 
 
-def send(bucket: Bucket, a: AttemptId, body: bytes, queue_key: str) -> None | Taken | Unsure:
+def send(bucket: Bucket, a: AttemptId, body: bytes, queue_key: str) -> Taken | Unsure | None:
     """Send a claim (its bytes are on the worker's disk by now). None: it stands, and is ours."""
     try:
         won = bucket.decide_bytes(keys.running(a), body)

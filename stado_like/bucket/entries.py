@@ -5,7 +5,10 @@ So whoever needs an entry writes the same bytes under the same key, and whoever 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Entry, Job
@@ -69,14 +72,8 @@ def move_due(bucket: Bucket, later: keys.LaterEntry) -> str | None:
         return None
     becomes = found.record.becomes
     if keys.parse_entry(becomes).attempt != later.attempt:
-        raise keys.BadRecord(f"{later.key} would become {becomes}, which is another attempt", "It is left alone.")
-    bucket.ensure(becomes, Entry(
-        attempt=found.record.attempt,
-        cpu_millis=found.record.cpu_millis,
-        memory_bytes=found.record.memory_bytes,
-        gpus=found.record.gpus,
-        exclusive=found.record.exclusive,
-        pinned_host=found.record.pinned_host,
-    ))  # guard: new before old
+        raise BadRecord(f"{later.key} would become {becomes}, which is another attempt", "It is left alone.")
+    moved = replace(found.record, becomes="")  # what `enqueue` writes, and what a newer version added to it
+    bucket.ensure(becomes, moved)  # guard: new before old
     bucket.drop(later.key)
     return becomes

@@ -48,7 +48,7 @@ def decode(kind: type[R], body: bytes, key: str) -> R:
     """Read `body`, found under `key`, as a `kind`. Raises `BadRecord` or `NewerRecord`, both naming the key."""
     plain = decode_plain(body, key)
     try:
-        return typing.cast("R", _reader(kind)(plain))
+        return typing.cast("R", _reader(typing.cast("Any", kind))(plain))
     except _Wrong as wrong:
         raise BadRecord(
             f"{key}: {wrong.path or 'the record'} should be {wrong.wanted}, found {str(wrong.found)[:80]!r}",
@@ -79,7 +79,7 @@ def decode_plain(body: bytes, key: str) -> dict[str, Any]:
 def to_plain(value: Any) -> Any:
     """A record as JSON-able values; `extra` fields come back where they were found."""
     if dataclasses.is_dataclass(value):
-        plain = {name: to_plain(getattr(value, name)) for name in _names(type(value))}
+        plain = {name: to_plain(getattr(value, name)) for name in _names(typing.cast("Any", type(value)))}
         plain.update(getattr(value, "extra", {}))
         return plain
     if isinstance(value, Mapping):
@@ -128,7 +128,7 @@ def _scalar(kind: Any) -> _Read:
     def read(found: Any) -> Any:
         if not isinstance(found, accepted) or (kind is not bool and isinstance(found, bool)):
             raise _Wrong(words, found)
-        return float(found) if kind is float else found
+        return float(typing.cast("float", found)) if kind is float else found
 
     return read
 
