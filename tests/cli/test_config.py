@@ -20,7 +20,7 @@ def file(home: Path) -> Path:
 
 def test_nothing_said_gives_the_defaults(home: Path) -> None:
     settings = load()
-    assert settings.store == f"file://{home}/.local/share/stado"
+    assert settings.store == "file://~/.local/share/stado"
     assert settings.workspace == "default"
     assert settings.state_dir == str(home / ".local/state/stado")
     assert {origin.kind for origin in settings.origins.values()} == {"default"}

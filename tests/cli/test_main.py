@@ -65,15 +65,13 @@ def test_help_exit_codes_json_lists_all(stado: Stado) -> None:
     assert [row["code"] for row in stado("help", "exit-codes", "--json").value] == sorted(Exit)
 
 
-@pytest.mark.parametrize("words", [["--help"], *([noun, "--help"] for noun in NOUNS)])
-def test_help_imports_nothing_heavy(words: list[str]) -> None:
-    if len(words) == 2 and not any(full.startswith(words[0] + " ") for full in COMMANDS):
-        pytest.skip(f"no command of `{words[0]}` in this version")
+@pytest.mark.parametrize("noun", ["", *dict.fromkeys(full.split()[0] for full in COMMANDS if " " in full)])
+def test_help_imports_nothing_heavy(noun: str) -> None:
     program = (
         "import sys; from stado_cli.main import main; code = main(sys.argv[1:]); "
         f"print(code, sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)"
     )
-    ran = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", program, *noun.split(), "--help"], capture_output=True, text=True, timeout=60)
     assert ran.stderr.strip() == "0 []"
     assert "Commands:" in ran.stdout
 
