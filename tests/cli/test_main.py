@@ -71,7 +71,8 @@ def test_help_imports_nothing_heavy(noun: str) -> None:
         "import sys; from stado_cli.main import main; code = main(sys.argv[1:]); "
         f"print(code, sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)"
     )
-    ran = subprocess.run([sys.executable, "-c", program, *noun.split(), "--help"], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", program, *noun.split(), "--help"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ran.stderr.strip() == "0 []"
     assert "Commands:" in ran.stdout
 
