@@ -55,7 +55,7 @@ SWEEP_CURSOR = "state/coordinator/sweep.json"
 PAUSE = "queue/pause.json"
 
 MIB = 1024 * 1024
-_NAME = re.compile(r"[A-Za-z0-9_-]+\Z")
+_JOB = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([1-9][0-9]*)\Z", re.ASCII)
 _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
@@ -81,10 +81,10 @@ class JobId:
 
     @classmethod
     def parse(cls, dotted: str) -> JobId:
-        parts = dotted.split(".")
-        if len(parts) != 3 or not _NAME.match(parts[0]) or not _NAME.match(parts[1]) or not _number(parts[2]):
+        found = _JOB.match(dotted)
+        if found is None:
             raise _bad(dotted, "the id of a job: <workspace>.<name>.<incarnation>")
-        return cls(parts[0], parts[1], int(parts[2]))
+        return cls(found[1], found[2], int(found[3]))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -109,13 +109,14 @@ class AttemptId:
     @classmethod
     def parse(cls, dotted: str) -> AttemptId:
         parts = dotted.split(".")
-        if len(parts) != 5 or not _number(parts[3]) or not _number(parts[4]):
+        if len(parts) != 5 or not _number(parts[3], 5) or not _number(parts[4], 6) or int(parts[4]) == 0:
             raise _bad(dotted, "the id of an attempt: <workspace>.<name>.<incarnation>.<rank>.<attempt>")
         return cls(JobId.parse(".".join(parts[:3])), int(parts[3]), int(parts[4]))
 
 
-def _number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+def _number(text: str, width: int = 1) -> bool:
+    """A number spelt as it is here: what is done about another spelling would go to the true one, for ever in vain."""
+    return text.isascii() and text.isdigit() and len(text) >= width and (len(text) == width or text[0] != "0")
 
 
 def attempt_of(job: JobId, rank: int, n: int) -> AttemptId:
@@ -213,7 +214,7 @@ def entry(index: str, attempt: AttemptId, priority: int, created_ms: int, ask: A
 def parse_entry(key: str) -> Entry:
     index = QUEUED_OPEN if key.startswith(QUEUED_OPEN) else QUEUED_HELD
     parts = _stem(key, index).split(".")
-    if len(parts) != 8 or not _number(parts[0]) or not _number(parts[1]):
+    if len(parts) != 8 or not _number(parts[0], 4) or int(parts[0]) > 2000 or not _number(parts[1], 13):
         raise _bad(key, "a queue entry")
     attempt = AttemptId.parse(".".join(parts[2:7]))
     return Entry(key, attempt, 1000 - int(parts[0]), int(parts[1]), _parse_envelope(key, parts[7]))
@@ -221,9 +222,10 @@ def parse_entry(key: str) -> Entry:
 
 def _parse_envelope(key: str, text: str) -> Envelope:
     found = _ASK.match(text)
-    if found is None:
+    envelope = Envelope(int(found[1]), int(found[2]), int(found[3]), bool(found[4])) if found else None
+    if envelope is None or str(envelope) != text:
         raise _bad(key, "an entry with an ask like c1m1024g0")
-    return Envelope(int(found[1]), int(found[2]), int(found[3]), bool(found[4]))
+    return envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def later(due_ms: int, attempt: AttemptId, ask: Ask) -> str:
 
 def parse_later(key: str) -> LaterEntry:
     parts = _stem(key, QUEUED_LATER).split(".")
-    if len(parts) != 7 or not _number(parts[0]):
+    if len(parts) != 7 or not _number(parts[0], 13):
         raise _bad(key, "an entry of queued/later")
     _parse_envelope(key, parts[6])
     return LaterEntry(key, AttemptId.parse(".".join(parts[1:6])), int(parts[0]))
@@ -337,9 +339,9 @@ def parse_status(j: JobId, key: str) -> StatusKey:
     name = parts[-1].removesuffix(".json")
     if len(parts) == 1 and name in ("verdict", "final", "shape", "waiting"):
         return StatusKey(name)
-    if len(parts) == 2 and _number(parts[0]):
+    if len(parts) == 2 and _number(parts[0], 5):
         kind, _, n = name.partition(".")
-        if kind in ("heartbeat", "end") and _number(n):
+        if kind in ("heartbeat", "end") and _number(n, 6):
             return StatusKey(kind, int(parts[0]), int(n))
         if kind == "stop" and not n:
             return StatusKey(kind, int(parts[0]))
@@ -352,7 +354,7 @@ def cancel_index(j: JobId, rank: int | None = None) -> str:
 
 def parse_cancel_index(key: str) -> tuple[JobId, int | None]:
     parts = _stem(key, CANCELS).split(".")
-    if len(parts) == 4 and _number(parts[3]):
+    if len(parts) == 4 and _number(parts[3], 5):
         return JobId.parse(".".join(parts[:3])), int(parts[3])
     return JobId.parse(".".join(parts)), None
 
@@ -371,7 +373,7 @@ def log_chunk(a: AttemptId, offset: int) -> str:
 
 def parse_log_chunk(key: str) -> int:
     name = key.rsplit("/", 1)[-1].removesuffix(".log")
-    if not _number(name):
+    if not _number(name, 12):
         raise _bad(key, "a piece of a log")
     return int(name)
 
