@@ -13,6 +13,7 @@ from typing import Any
 
 from stado_like.job.states import Cause, Decision, JobState, Outcome, TaskState
 
+MOST_BYTES = 64 * 1024
 HISTORY_FIRST = 5
 HISTORY_LAST = 50
 LOG_IN_END_BYTES = 16 * 1024
@@ -288,6 +289,7 @@ class Armed:
     etag: str
     last_modified: float
     first_seen: float
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +322,7 @@ class BellEvent:
     what: str
     at: float = 0.0
     until: float = 0.0
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
