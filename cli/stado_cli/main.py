@@ -85,13 +85,16 @@ def main(args: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if args is None else args)
     if "_STADO_COMPLETE" in os.environ:
         root().main(words, prog_name="stado")  # click's own protocol with the shell; it exits
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no reason to fail
     context = Context()
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no reason to fail
         code = _run(context, words)
         sys.stdout.flush()
         return code
+    except (KeyboardInterrupt, click.Abort):
+        sys.stderr.write("Interrupted.\n")
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`| head`). Python flushes once more at exit: let it write into nothing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -113,10 +116,7 @@ def _run(context: Context, words: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as bare:
         sys.stderr.write(bare.format_message() + "\n")
         return Exit.REFUSED
-    except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("Interrupted.\n")
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, click.Abort):
         raise
     except Exception as raised:
         return tell(raised, as_json=_wants(context, "json", words), debug=_wants(context, "debug", words))

@@ -144,17 +144,16 @@ def test_reader_that_goes_away_ends_the_command_quietly() -> None:
     assert "BrokenPipe" not in ran.stderr
 
 
-def test_ctrl_c_is_exit_130_without_a_traceback() -> None:
-    """Reads standard input until it is interrupted; the first bytes say that it has begun to wait."""
+def test_ctrl_c_is_exit_130_without_a_traceback(tmp_path: Path) -> None:
+    """The command reads a pipe whose writing end opens only when the command has opened its own: then it is stopped."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     program = (
-        "import sys, signal; from stado_cli.main import main; import stado_cli.commands.storage_put as put;"
-        "signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "print('ready', flush=True); sys.exit(main(['--store', 'memory://x', 'storage', 'put', 'k']))"
+        "import sys, signal; from stado_cli.main import main;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
     )
-    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "ready\n"
+    command = [sys.executable, "-c", program, "--store", "memory://x", "storage", "put", "k", str(pipe)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running, pipe.open("wb"):
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     assert running.returncode == Exit.INTERRUPTED
