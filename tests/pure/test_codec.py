@@ -106,7 +106,8 @@ def test_bytes_that_are_no_record_name_the_key(body: bytes) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 10**6])
 def test_newer_major_version_is_refused_politely(version: int) -> None:
-    with pytest.raises(NewerRecord, match=f"version {version} of the format; this program reads up to {codec.MAJOR}") as it:
+    said = f"version {version} of the format; this program reads up to {codec.MAJOR}"
+    with pytest.raises(NewerRecord, match=said) as it:
         codec.decode(Claim, orjson.dumps({"v": version, "shape": "unknown"}), KEY)
     assert KEY in it.value.message
     assert "Upgrade" in it.value.next_step

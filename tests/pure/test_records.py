@@ -1,7 +1,7 @@
 """Records of every kind: what version 1 wrote must load for ever, and a history stays short.
 
-The files under tests/data/records/v1 were written once and are never written again: a change of a record that cannot read
-them is a new major version.
+The files under tests/data/records/v1 were written once and are never written again: a change of a record that cannot
+read them is a new major version.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_version_1_loads_and_is_written_back_unchanged(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
 def test_fields_of_a_newer_minor_version_survive(name: str) -> None:
-    """At every depth where a record of ours holds another: a record that one actor reads and writes back loses nothing."""
+    """A record that one actor reads and writes back loses nothing that another wrote."""
     plain = orjson.loads((VERSION_1 / f"{name}.json").read_bytes())
     plain["invented_later"] = {"deep": [1, None, "é"]}
     record: Any = codec.decode(WHOLE[name], orjson.dumps(plain), name)
