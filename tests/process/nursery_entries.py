@@ -12,6 +12,12 @@ from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.process import Tree, become_subreaper, start
 
+prepared: list[str] = []
+
+
+def prepare(text: str) -> None:
+    prepared.append(text)
+
 
 def report(attempt_dir: str) -> None:
     """Write down what a supervisor finds itself to be."""
@@ -25,6 +31,7 @@ def report(attempt_dir: str) -> None:
     found = {
         "pid": os.getpid(),
         "sid": os.getsid(0),
+        "prepared": prepared,
         "descriptors": descriptors,
         "ignored": [int(n) for n in signal.valid_signals() if signal.getsignal(n) is signal.SIG_IGN],
     }

@@ -38,6 +38,13 @@ def test_records_come_back_and_absent_is_none(attempt: AttemptDir) -> None:
     assert AttemptDir.make(attempt.path.parent, attempt.attempt_id) == attempt, "made twice is the same"
 
 
+def test_followed_until_is_what_the_agent_wrote_last(attempt: AttemptDir) -> None:
+    assert attempt.followed_until() == 0
+    attempt.write_follow(5.5)
+    attempt.write_follow(7.5)
+    assert attempt.followed_until() == 7.5
+
+
 def test_unreadable_is_not_absent(attempt: AttemptDir) -> None:
     (attempt.path / "claim.json").write_bytes(b"")
     assert attempt.read_claim() is None, "a crash of the machine took its bytes: never written"

@@ -28,7 +28,11 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 def nursery(entry: str, tmp_path: Path, answer_s: float = 10.0) -> Nursery:
     return Nursery(
-        entry=f"tests.process.nursery_entries:{entry}", log_path=tmp_path / "nursery.log", answer_s=answer_s, env=ENV
+        entry=f"tests.process.nursery_entries:{entry}",
+        prepare="file:///somewhere",
+        log_path=tmp_path / "nursery.log",
+        answer_s=answer_s,
+        env=ENV,
     )
 
 
@@ -49,6 +53,7 @@ def test_supervisor_is_on_its_own(tmp_path: Path, attempt: AttemptDir) -> None:
     wait_until((attempt.path / "report").exists)
     found = json.loads((attempt.path / "report").read_text())
     assert (found["pid"], found["sid"]) == (pid, pid)
+    assert found["prepared"] == ["file:///somewhere"]
     assert set(found["descriptors"]) == {"0", "1", "2"}
     assert found["descriptors"]["2"] == str(attempt.supervisor_log)
     assert set(found["ignored"]) == {signal.SIGPIPE, signal.SIGXFSZ}

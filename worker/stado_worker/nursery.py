@@ -60,18 +60,23 @@ class LaunchUnknown(StadoError):
 
 
 class Nursery:
-    """Used from one thread. `log_path` takes the nursery's own standard error (import errors, mostly)."""
+    """Used from one thread. `prepare` is handed to the function of that name beside the entry, before any fork (the
+    store's address: a client that takes long to build is built once). `log_path` takes the nursery's own standard
+    error.
+    """
 
     def __init__(
         self,
         *,
         entry: str = DEFAULT_ENTRY,
+        prepare: str | None = None,
         log_path: Path | None = None,
         answer_s: float = ANSWER_S,
         start_s: float = START_S,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._entry = entry
+        self._prepare = prepare
         self._log_path = log_path
         self._answer_s = answer_s
         self._start_s = start_s
@@ -161,6 +166,8 @@ class Nursery:
         fd = theirs.fileno()
         command = [sys.executable, "-P", "-X", "utf8", "-m", "stado_worker.nursery"]
         command += ["--fd", str(fd), "--entry", self._entry]
+        if self._prepare is not None:
+            command += ["--prepare", self._prepare]
         log = open(self._log_path, "ab") if self._log_path is not None else None  # noqa: SIM115 - closed below
         try:
             return subprocess.Popen(
@@ -218,11 +225,13 @@ class Nursery:
 # -- the nursery itself ----------
 
 
-def preload(entry: str) -> Entry:
-    """Import everything a supervisor uses, and find the function that is one."""
+def preload(entry: str, prepare: str | None = None) -> Entry:
+    """Import everything a supervisor uses, and find the function that is one. No request is sent, no thread started."""
     module_name, _, function_name = entry.partition(":")
     module = importlib.import_module(module_name)
     found: Entry = getattr(module, function_name)
+    if prepare is not None:
+        module.prepare(prepare)
     return found
 
 
@@ -300,6 +309,7 @@ def main(arguments: list[str] | None = None, ambient: Ambient = REAL) -> int:
     parser.add_argument(
         "--entry", default=DEFAULT_ENTRY, help="module:function that is called with the attempt's folder"
     )
+    parser.add_argument("--prepare", help="what the entry's module prepares before any fork")
     options = parser.parse_args(arguments)
     channel = socket.socket(fileno=options.fd)
     channel.set_inheritable(False)
@@ -308,7 +318,7 @@ def main(arguments: list[str] | None = None, ambient: Ambient = REAL) -> int:
         signal.signal(number, signal.SIG_IGN)
     # Supervisors report to files: nobody wants their status, so the kernel buries them and no zombie stays.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    entry = preload(options.entry)
+    entry = preload(options.entry, options.prepare)
     gc.collect()
     gc.freeze()
     try:

@@ -11,6 +11,8 @@ and pids are reused); and who may start the command is settled by one exclusive 
     proc.json    supervisor: pid, start time, control group
     pulse        supervisor: store time of the last accepted request
     log, stop    the command's output; the stop file
+    follow       agent: until when somebody follows the log
+    follow       agent: until when somebody watches the log
     exit.json    supervisor, before it first sends the end  fsync
     done         after settle
 """
@@ -143,6 +145,13 @@ class AttemptDir:
 
     def read_exit(self) -> Record | None:
         return self._read("exit.json")
+
+    def write_follow(self, until: float) -> None:
+        """Somebody follows the log until then, store time."""
+        self._write("follow", {"until": until}, False)
+
+    def followed_until(self) -> float:
+        return float((self._read("follow") or {}).get("until", 0.0))
 
     def write_done(self, record: Record) -> None:
         self._write("done", record, False)
