@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stado_like.job.spec.units import duration_words
+from stado_like.job.spec.units import duration_text
 
 RUN_CREATED = "Run created"
 WAITING_TO_START = "Waiting for workers to start"
@@ -22,6 +22,7 @@ STARTED = "Process started"
 RUNNING = "Process running"
 STOPPED_ON_REQUEST = "Stopped on request"
 STOPPED_BY_SCHEDULER = "Stopped by scheduler"
+ALL_ENDED = "All workers ended; the end of the run is being written"
 RUN_FAILED = "Run failed"
 RUN_COMPLETED = "Run completed"
 RUN_CANCELLED = "Run cancelled"
@@ -30,7 +31,7 @@ AGENT_TERMINATED = "Completed by ending its worker, as it said it would"
 
 
 def disconnected(seconds: int) -> str:
-    return f"Stopped: cut off from the store for {duration_words(seconds)}"
+    return f"Stopped: cut off from the store for {duration_text(seconds)}"
 
 
 def exited(code: int) -> str:
@@ -46,7 +47,7 @@ def could_not_start(why: str) -> str:
 
 
 def time_limit(seconds: int) -> str:
-    return f"Exceeded its time limit of {duration_words(seconds)}"
+    return f"Exceeded its time limit of {duration_text(seconds)}"
 
 
 def restarted(failures: bool, count: int, limit: int) -> str:
@@ -92,6 +93,11 @@ def no_machine_fits(ready: int, total: int) -> str:
 
 def no_tick(since: str) -> str:
     return f"no tick on this store since {since}: run `stado up` or put `scheduler tick` in cron"
+
+
+def stopping_workers(why: str) -> str:
+    """A job whose verdict stands while its tasks still end."""
+    return f"{why}; its workers are being stopped"
 
 
 def waiting_again(cause: str) -> str:

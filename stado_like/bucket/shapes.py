@@ -1,0 +1,296 @@
+"""What a reader knows of a job, as frozen values, and the one JSON form in which it leaves the system.
+
+The JSON is a contract (fields are added, never renamed), so it is built here by name and not derived from the
+dataclasses, whose fields may move. Times are ISO 8601 UTC with milliseconds, durations seconds. An absent fact is
+null, not 0 and not "".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from stado_like.job import rollup
+from stado_like.job.keys import JobId
+from stado_like.job.records import Budgets, Change, History, Job, LastFailure, LogTail
+from stado_like.job.states import IRIS_VIEW, TERMINAL_JOB, TERMINAL_TASK, JobState, TaskState
+from stado_like.job.terms import Terms, display_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """One attempt of a task. `state` is its outcome once it ended (`ended_at` is set then), else what its supervisor
+    last said.
+    """
+
+    n: int
+    state: str
+    reason: str
+    cause: str = ""
+    worker: str = ""
+    decision: str = ""
+    exit_code: int | None = None
+    signal: str | None = None
+    claimed_at: float = 0.0
+    started_at: float = 0.0
+    running_at: float = 0.0
+    ended_at: float = 0.0
+    due_at: float = 0.0
+    notes: tuple[str, ...] = ()
+    restart: Mapping[str, Any] | None = None
+    requests: Mapping[str, Any] | None = None
+    log: LogTail | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """One rank. `attempt` is the open attempt, or the last one. `restart_at`: a retry waits until then (0: it does
+    not).
+    """
+
+    rank: int
+    name: str
+    state: TaskState
+    reason: str
+    worker: str = ""
+    attempt: int = 1
+    restarts: Budgets = Budgets()  # noqa: RUF009 - frozen: one shared zero
+    previous: AttemptView | None = None
+    restart_at: float = 0.0
+    exit_code: int | None = None
+    signal: str | None = None
+    last_failure: LastFailure | None = None
+    history: History = History()  # noqa: RUF009 - frozen: one shared empty history
+    attempts: tuple[AttemptView, ...] = ()
+    released: bool = True
+    heard_s: float | None = None
+    """Age of the last heartbeat, or of the claim before the first one; None when nobody holds the task."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL_TASK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job at one instant of store time, `now`."""
+
+    id: JobId
+    job: Job
+    terms: Terms
+    state: JobState
+    reason: str
+    started_at: float
+    finished_at: float
+    updated_at: float
+    history: History
+    tasks: tuple[TaskView, ...]
+    now: float
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL_JOB
+
+    @property
+    def created_at(self) -> float:
+        return self.job.created_ms / 1000
+
+    @property
+    def counts(self) -> Counter[TaskState]:
+        return Counter(one.state for one in self.tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """One line of a list of jobs. `counts` are by state where the records read say so; `Ended` counts tasks of an
+    array whose last known attempt ended and was not read (some of them may wait to run again).
+    """
+
+    id: JobId
+    job: Job
+    terms: Terms
+    state: JobState
+    reason: str
+    started_at: float
+    finished_at: float
+    counts: Mapping[str, int]
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL_JOB
+
+    @property
+    def created_at(self) -> float:
+        return self.job.created_ms / 1000
+
+
+def iso(seconds: float | None) -> str | None:
+    """`2026-01-31T12:00:00.250Z`; None for a time that never came (0)."""
+    if not seconds:
+        return None
+    whole_ms = round(seconds * 1000)
+    moment = datetime.fromtimestamp(whole_ms // 1000, tz=UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{whole_ms % 1000:03d}Z"
+
+
+def job_json(view: JobView) -> dict[str, Any]:
+    """The shape of `job show --json`."""
+    document = view.job.document
+    last = view.tasks[0].attempts[-1] if view.tasks and view.tasks[0].attempts else None
+    return {
+        "metadata": dict(document["metadata"]),
+        "spec": dict(document["spec"]),
+        "incarnation": view.id.k,
+        "id": str(view.id),
+        "status": {
+            "state": view.state.value,
+            "reason": view.reason,
+            "created_at": iso(view.created_at),
+            "started_at": iso(view.started_at),
+            "finished_at": iso(view.finished_at),
+            "updated_at": iso(view.updated_at),
+        },
+        "history": _history(view.history),
+        "task_names": [one.name for one in view.tasks],
+        "task_counts": {state.value: count for state, count in sorted(view.counts.items())},
+        "leader_task": display_name(view.terms, 0),
+        "expected_task_count": view.terms.tasks,
+        "shape": None,
+        "placement": {"nodes": []},
+        "cost": None,
+        "requests": dict(last.requests) if last is not None and last.requests and not view.terms.several else None,
+        "submitted_by": view.job.submitted_by or None,
+        "submitted_from": view.job.submitted_from or None,
+        "request_id": view.job.request_id,
+        "tasks": [task_json(one) for one in view.tasks],
+        "iris": {
+            "state": rollup.iris_job_state(view.terms, view.counts),
+            "task_state_counts": dict(Counter(IRIS_VIEW[one.state].shown for one in view.tasks)),
+        },
+    }
+
+
+def task_json(task: TaskView) -> dict[str, Any]:
+    """One of `tasks` in `job show --json`; `task show --json` alone."""
+    iris = IRIS_VIEW[task.state]
+    return {
+        "name": task.name,
+        "rank": task.rank,
+        "state": task.state.value,
+        "reason": task.reason,
+        "worker": task.worker or None,
+        "attempt": task.attempt,
+        "restarts": restarts_json(task.restarts),
+        "previous": previous_json(task.previous),
+        "restart_at": iso(task.restart_at),
+        "exit_code": task.exit_code,
+        "signal": task.signal,
+        "last_failure": _failure(task.last_failure),
+        "stall": None,
+        "progress": None,
+        "heartbeat_age_s": None if task.heard_s is None else round(task.heard_s, 3),
+        "history": _history(task.history),
+        "attempts": [attempt_json(one) for one in task.attempts],
+        "iris": {"state": iris.name, "number": iris.number, "shown": iris.shown, "colour": iris.colour},
+    }
+
+
+def attempt_json(attempt: AttemptView) -> dict[str, Any]:
+    return {
+        "attempt": attempt.n,
+        "state": attempt.state,
+        "reason": attempt.reason,
+        "cause": attempt.cause or None,
+        "decision": attempt.decision or None,
+        "worker": attempt.worker or None,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "claimed_at": iso(attempt.claimed_at),
+        "started_at": iso(attempt.started_at),
+        "running_at": iso(attempt.running_at),
+        "ended_at": iso(attempt.ended_at),
+        "restart_at": iso(attempt.due_at),
+        "restart": dict(attempt.restart) if attempt.restart else None,
+        "notes": list(attempt.notes),
+    }
+
+
+def restarts_json(budgets: Budgets) -> dict[str, int]:
+    return {"failures": budgets.failures, "machine": budgets.machine, "preemptions": budgets.preemptions}
+
+
+def previous_json(previous: AttemptView | None) -> dict[str, Any] | None:
+    if previous is None:
+        return None
+    return {
+        "cause": previous.cause or None,
+        "reason": previous.reason,
+        "machine": previous.worker or None,
+        "ended_at": iso(previous.ended_at),
+    }
+
+
+def row_json(row: JobRow) -> dict[str, Any]:
+    """One of the objects of `job list --json`."""
+    return {
+        "name": row.id.name,
+        "workspace": row.id.workspace,
+        "incarnation": row.id.k,
+        "state": row.state.value,
+        "reason": row.reason,
+        "priority": row.terms.priority,
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at),
+        "finished_at": iso(row.finished_at),
+        "task_counts": dict(row.counts),
+        "expected_task_count": row.terms.tasks,
+        "labels": dict(row.terms.labels),
+    }
+
+
+def progress_json(view: JobView) -> dict[str, Any]:
+    """`job progress --json`: each worker's attempt, restarts, previous end, and what later versions watch for."""
+    return {
+        "name": view.id.name,
+        "state": view.state.value,
+        "straggler": None,
+        "workers": [
+            {
+                "rank": one.rank,
+                "name": one.name,
+                "state": one.state.value,
+                "reason": one.reason,
+                "machine": one.worker or None,
+                "attempt": one.attempt,
+                "restarts": restarts_json(one.restarts),
+                "previous": previous_json(one.previous),
+                "restart_at": iso(one.restart_at),
+                "stall": None,
+                "progress": None,
+            }
+            for one in view.tasks
+        ],
+    }
+
+
+def _failure(failure: LastFailure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    return {"exit_code": failure.exit_code, "reason": failure.reason, "log": failure.log}
+
+
+def _history(history: History) -> list[dict[str, Any]]:
+    return [change_json(one) for one in history.changes]
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    return {
+        "state": change.state,
+        "reason": change.reason,
+        "at": iso(change.at),
+        "cause": change.cause or None,
+        "details": dict(change.details),
+    }

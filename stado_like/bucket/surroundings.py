@@ -1,0 +1,95 @@
+"""What surrounds the jobs: the workers that say they are there, and the last sign of a tick. Read once per answer,
+and only if somebody asks.
+
+Why a job waits is mostly answered here and not in the job. Ages compare the `last_modified` and the `now` of one
+answer of the store; what a worker promised (`next_by`) is store time too, carried forward by its own clock, so a
+worker is stale when its promise is older than the store's now by the grace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job import keys
+from stado_like.job.records import Capacity
+from stado_like.store.protocol import list_all
+
+GRACE_S = 15.0
+TICK_QUIET_S = 600.0
+SIDE_BY_SIDE = 16
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """A worker as its last broadcast tells it. `age_s`: how old that is; `stale`: it promised another by now."""
+
+    capacity: Capacity
+    age_s: float
+    stale: bool
+
+    @property
+    def is_ready(self) -> bool:
+        return self.capacity.accepting and not self.stale
+
+
+def side_by_side(bucket: Bucket, ask: Callable[[T], R], wanted: Iterable[T]) -> list[R]:
+    """`ask` for each, in order; several at once where each answer travels over a network."""
+    waiting = list(wanted)
+    if len(waiting) < 2 or not bucket.store.url.startswith("s3:"):
+        return [ask(one) for one in waiting]
+    with ThreadPoolExecutor(min(SIDE_BY_SIDE, len(waiting))) as pool:
+        return list(pool.map(ask, waiting))
+
+
+class Surroundings:
+    """Lazy: a finished job asks for none of it."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self.set_aside: dict[str, str] = {}
+        """Records that could not be read, with the reason."""
+
+    @cached_property
+    def workers(self) -> tuple[WorkerView, ...]:
+        """Every worker that has a broadcast, stale ones too, by name. Raises `StoreUnavailable`."""
+        listed = [row.key for row in list_all(self._bucket.store, keys.CAPACITY)]
+        found = side_by_side(self._bucket, self._worker, listed)
+        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.capacity.worker))
+
+    def _worker(self, key: str) -> WorkerView | None:
+        try:
+            found = self._bucket.read(Capacity, key)
+        except BadRecord as bad:
+            self.set_aside[key] = bad.message
+            return None
+        if found is None:
+            return None
+        promise = found.record.next_by or found.last_modified
+        return WorkerView(found.record, found.age_s, found.now > promise + GRACE_S)
+
+    @cached_property
+    def last_tick(self) -> tuple[float, float]:
+        """When a tick last left a trace, and the store's now: `(0, now)` when there is none. A resident tick
+        refreshes its lock.
+        """
+        traces = self._bucket.store.heads((keys.TICK_LOCK, keys.TICK_REPORT, keys.OBSERVED))
+        seen = [one for one in traces if one is not None]
+        if not seen:
+            return 0.0, self._bucket.now()
+        newest = max(seen, key=lambda one: one.last_modified)
+        return newest.last_modified, newest.now
+
+    @property
+    def ticks(self) -> bool:
+        """Whether a tick was seen lately."""
+        at, now = self.last_tick
+        return bool(at) and now - at < TICK_QUIET_S
