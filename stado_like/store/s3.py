@@ -186,6 +186,11 @@ class Wire:
             raise Answered(reply) from error
         except BotoCoreError as error:
             self._judge(error)
+        except RuntimeError as error:  # botocore says so when a provider hands out keys that have expired already
+            raise CredentialsRefused(
+                f"the credentials for {self.where} could not be refreshed: {error}",
+                "Check the provider that AWS_PROFILE or ~/.aws/config names, and this machine's clock.",
+            ) from error
         connection.answered = True
         self._learn(answer["ResponseMetadata"]["HTTPHeaders"])
         return answer, body
