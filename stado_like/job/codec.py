@@ -24,7 +24,6 @@ import orjson
 from stado_like.errors import BadRecord, NewerRecord
 
 MAJOR = 1
-MOST_BYTES = 64 * 1024
 
 R = TypeVar("R")
 _Read = Callable[[Any], Any]
@@ -46,7 +45,11 @@ def encode(record: Any) -> bytes:
 
 def decode(kind: type[R], body: bytes, key: str) -> R:
     """Read `body`, found under `key`, as a `kind`. Raises `BadRecord` or `NewerRecord`, both naming the key."""
-    plain = decode_plain(body, key)
+    return from_plain(kind, decode_plain(body, key), key)
+
+
+def from_plain(kind: type[R], plain: Mapping[str, Any], key: str) -> R:
+    """The same from values that were parsed before; `key` only names them in an error. Raises `BadRecord`."""
     try:
         return typing.cast("R", _reader(typing.cast("Any", kind))(plain))
     except _Wrong as wrong:

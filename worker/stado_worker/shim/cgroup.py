@@ -69,6 +69,14 @@ class AttemptGroup:
         return None
 
     @classmethod
+    def beside_us(cls, name: str, proc: Path = PROC) -> AttemptGroup | None:
+        """The group of that name below our own, where our supervisors make theirs; no search."""
+        tree = version_two(proc)
+        if tree is None or not (tree.group / name).is_dir():
+            return None
+        return cls(tree.group / name)
+
+    @classmethod
     def find(cls, name: str, proc: Path = PROC) -> AttemptGroup | None:
         """The group of that name, wherever it lies: the worker that made it may have been started from another group
         than we.

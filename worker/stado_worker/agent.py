@@ -1,0 +1,429 @@
+"""The agent: the one loop of a machine that looks, admits, claims, launches, and says what it has.
+
+    step:  watch supervisors → finish endings → hear the bell → sweep → settle open claims → admit and claim → broadcast
+
+It holds no task alive and its death harms none: supervisors are processes of their own, and all it knows of them is in their folders. So it may be
+killed at any instruction and started again: it adopts what runs, replays what ended, and goes on with claims whose answers it never heard.
+
+`step()` never waits; it returns how many seconds may pass before the next one, if nothing happens. `run.py` waits, on descriptors and
+signals. The simulator drives the same `step()`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from stado_like.ambient import REAL, Ambient
+from stado_like.bucket import claim as claiming
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.claim import Open, Over, Taken, Unsure
+from stado_like.bucket.doorbell import Listener, ring
+from stado_like.errors import BadRecord, StoreError
+from stado_like.job import codec, keys
+from stado_like.job.keys import AttemptId, Entry
+from stado_like.job.records import BellEvent, Claim
+from stado_like.job.records import Entry as EntryRecord
+from stado_like.job.terms import Ask
+from stado_like.planning import fit
+from stado_worker import endings
+from stado_worker.candidates import PAGES_A_STEP, Candidates
+from stado_worker.holdings import Holding, Phase, Reach, from_folder, keep_claim, terms_ttl
+from stado_worker.launcher import Launcher
+from stado_worker.machine.identity import WorkerHome
+from stado_worker.nursery import LaunchUnknown, NurseryFailed
+from stado_worker.offer import Offer
+from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
+from stado_worker.shim.task import Task
+
+SWEEP_EVERY_S = 60.0
+WATCH_EVERY_S = 1.0
+RETRY_S = 1.0
+RETRY_MOST_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """What a person asked of this worker. `only_job`: a dotted job id; nothing else is claimed."""
+
+    worker: str
+    home: WorkerHome
+    store_url: str
+    machine_id: str = ""
+    instance_id: str = ""
+    poll_s: float = 1.0
+    only_job: str = ""
+    fsync: bool = True
+    grace_s: int = 30
+    most_grace_s: int = 3600
+    address: str = ""
+
+
+class Agent:
+    def __init__(
+        self,
+        bucket: Bucket,
+        options: AgentOptions,
+        launcher: Launcher,
+        offer: Offer,
+        *,
+        ambient: Ambient = REAL,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._bucket = bucket
+        self._options = options
+        self._launcher = launcher
+        self._offer = offer
+        self._ambient = ambient
+        self._log = log
+        self._bell = Listener(bucket)
+        self._candidates = Candidates(bucket, options.only_job)
+        self._holdings: dict[str, Holding] = {}
+        self._reach = Reach()
+        self._bell_due_s = self._sweep_due_s = self._watch_due_s = 0.0
+        self._ready: set[str] = set()
+        self.claiming = True
+        self.claimed = 0
+        self.idle_since_s = ambient.boot_s()
+        self.trouble = ""
+
+    # ---- from outside
+
+    @property
+    def held(self) -> int:
+        return len(self._holdings)
+
+    def supervisor_ended(self, attempt_id: str) -> None:
+        """The launcher's descriptor says that a supervisor has ended."""
+        self._ready.add(attempt_id)
+
+    def recover(self) -> int:
+        """Take over what an earlier agent of this worker left on this machine. Returns how many attempts."""
+        for folder in attempt_dirs(self._options.home.attempts):
+            if folder.is_done() or folder.attempt_id in self._holdings:
+                continue
+            try:
+                holding = from_folder(folder)
+            except BadRecord as bad:
+                self._log(f"set aside: {bad.message}")
+                continue
+            if holding is None:
+                folder.write_done({"ours": False, "at": 0.0, "entries": []})
+                continue
+            self._holdings[folder.attempt_id] = holding
+            self._place(holding)
+        return len(self._holdings)
+
+    def _place(self, holding: Holding) -> None:
+        """Where an attempt found on disk stands."""
+        folder = holding.folder
+        holding.ttl_s = terms_ttl(folder.read_task())
+        if folder.is_alive():
+            holding.phase = Phase.RUNNING
+            self._launcher.adopt(folder)
+        elif folder.launched_by() is not None or folder.read_exit() is not None:
+            holding.phase = Phase.ENDING
+        elif holding.claim.boot_id != self._ambient.boot_id:
+            holding.phase = Phase.ENDING
+        self._log(f"{holding.a}: found, {holding.phase}")
+
+    def stop_all(self) -> None:
+        """Stop claiming; what runs goes on."""
+        self.claiming = False
+
+    # ---- the loop
+
+    def step(self) -> float:
+        now_s = self._ambient.boot_s()
+        self._offer.sample(now_s, self._reserved())
+        self._watch(now_s)
+        for part in (self._finish_endings, self._hear, self._sweep, self._go_on_claiming, self._admit, self._broadcast):
+            try:
+                part(self._ambient.boot_s())
+            except StoreError as trouble:
+                self._failed(trouble)
+        if self._holdings:
+            self.idle_since_s = self._ambient.boot_s()
+        return self._sleep_s()
+
+    def _failed(self, trouble: StoreError) -> None:
+        self._reach.failed()
+        if trouble.message != self.trouble:
+            self._log(trouble.message)
+        self.trouble = trouble.message
+        # The requests of the other parts would fail alike: do not hammer a store that is away.
+        pause_s = self._ambient.boot_s() + self._ambient.uniform(RETRY_S / 2, RETRY_S)
+        self._bell_due_s = max(self._bell_due_s, pause_s)
+        self._sweep_due_s = max(self._sweep_due_s, pause_s)
+
+    def _accepted(self) -> None:
+        self.trouble = ""
+        self._reach.accepted(self._ambient.boot_s(), 60.0)
+
+    def _sleep_s(self) -> float:
+        now_s = self._ambient.boot_s()
+        due = [self._bell_due_s, self._sweep_due_s, self._offer.due_s]
+        if any(one.phase is Phase.RUNNING for one in self._holdings.values()):
+            due.append(self._watch_due_s)
+        due += [one.retry_boot_s for one in self._holdings.values() if one.phase is not Phase.RUNNING]
+        retry = self._candidates.next_due_s()
+        if retry is not None:
+            due.append(now_s + retry - self._bucket.now())
+        return max(0.0, min(due) - now_s)
+
+    # ---- supervisors
+
+    def _watch(self, now_s: float) -> None:
+        """Which supervisors have ended. The lock is asked for those whose descriptor spoke, and for all now and then."""
+        asked: Iterable[str] = tuple(self._ready)
+        self._ready.clear()
+        if now_s >= self._watch_due_s:
+            self._watch_due_s = now_s + WATCH_EVERY_S
+            asked = tuple(self._holdings)
+        for attempt_id in asked:
+            holding = self._holdings.get(attempt_id)
+            if holding is None or holding.phase is not Phase.RUNNING or holding.folder.is_alive():
+                continue
+            if holding.folder.launched_by() is None and now_s < holding.retry_boot_s:
+                continue  # just asked of the nursery: it has not come to life yet
+            self._launcher.forget(holding.folder)
+            holding.phase, holding.retry_boot_s = Phase.ENDING, 0.0
+
+    def _finish_endings(self, now_s: float) -> None:
+        for holding in self._due(Phase.ENDING, now_s):
+            rebooted = holding.claim.boot_id != self._ambient.boot_id
+            try:
+                made = endings.finish(self._bucket, holding, self._launcher, rebooted=rebooted)
+            except (StoreError, BadRecord, OSError) as trouble:
+                self._again(holding, now_s, str(trouble))
+                if isinstance(trouble, StoreError):
+                    raise
+                continue
+            self._forget(holding)
+            for key in made:
+                self._candidates.offer(key)
+
+    def _due(self, phase: Phase, now_s: float) -> list[Holding]:
+        return [one for one in self._holdings.values() if one.phase is phase and now_s >= one.retry_boot_s]
+
+    def _again(self, holding: Holding, now_s: float, why: str) -> None:
+        holding.complaints += 1
+        longest_s = min(RETRY_S * 2 ** min(holding.complaints, 5), RETRY_MOST_S)
+        holding.retry_boot_s = now_s + self._ambient.uniform(longest_s / 2, longest_s)
+        self._log(f"{holding.a}: {why}")
+
+    def _forget(self, holding: Holding) -> None:
+        self._launcher.forget(holding.folder)
+        self._holdings.pop(str(holding.a), None)
+
+    # ---- hearing and sweeping
+
+    def _hear(self, now_s: float) -> None:
+        if now_s < self._bell_due_s:
+            return
+        self._bell_due_s = now_s + self._options.poll_s
+        for event in self._bell.look():
+            self._heard(event)
+        self._accepted()
+        if self._bell.missed:
+            self._bell.missed = False
+            self._sweep_due_s = min(self._sweep_due_s, now_s)
+
+    def _heard(self, event: BellEvent) -> None:
+        if event.kind == "entry":
+            self._candidates.offer(event.what)
+        elif event.kind in ("cancel", "stop", "follow"):
+            for holding in self._holdings.values():
+                if _concerns(event.what, holding.a):
+                    if event.kind == "follow":
+                        holding.folder.write_follow(event.until)
+                    self._launcher.nudge(holding.folder)
+
+    def _sweep(self, now_s: float) -> None:
+        """Everything the bell might have failed to tell: the queue, retries, cancels."""
+        if now_s >= self._sweep_due_s:
+            self._candidates.sweep()
+            if self._holdings:
+                for row in self._bucket.store.list(keys.CANCELS).rows:
+                    self._heard(BellEvent(nonce="", kind="cancel", what=row.key[len(keys.CANCELS) : -len(".json")]))
+            self._sweep_due_s = now_s + self._ambient.uniform(0.9, 1.1) * SWEEP_EVERY_S
+            self._accepted()
+        if self._candidates.next_due_s() is not None:
+            self._candidates.move_due(self._bucket.now())
+
+    # ---- admitting and claiming
+
+    def _reserved(self) -> list[tuple[AttemptDir, Ask]]:
+        return [(one.folder, one.ask) for one in self._holdings.values()]
+
+    def _admit(self, now_s: float) -> None:
+        if not self.claiming:
+            return
+        for _ in range(PAGES_A_STEP):
+            if self._claim_what_fits() or not self._candidates.read_on():
+                return
+
+    def _claim_what_fits(self) -> bool:
+        """Claim candidates in order while they fit. True when at least one was claimed, or there is no room at all."""
+        progress, unfit = False, set[str]()
+        for entry in self._candidates.in_order():
+            if str(entry.attempt) in self._holdings:
+                self._candidates.drop(entry.key)
+                continue
+            coarse = str(entry.envelope)
+            if coarse in unfit and not entry.envelope.picky:
+                continue
+            machine = self._offer.machine(self._reserved())
+            if machine.closed or machine.taken_whole or machine.free_cpu_millis <= 0:
+                return True
+            ask = self._ask_of(entry)
+            if ask is None:
+                continue
+            if fit.why_not(machine, ask):
+                unfit.add(coarse)
+                continue
+            self._candidates.drop(entry.key)
+            self._claim(entry, ask)
+            progress = True
+        return progress
+
+    def _ask_of(self, entry: Entry) -> Ask | None:
+        """The exact ask: in the entry's name, or inside it where the name says so. None: it is gone or unreadable."""
+        envelope = entry.envelope
+        if not envelope.picky:
+            return Ask(envelope.cores * 1000, envelope.mib * keys.MIB, envelope.gpus)
+        try:
+            found = self._bucket.read(EntryRecord, entry.key)
+        except BadRecord as bad:
+            self._log(f"set aside: {bad.message}")
+            found = None
+        if found is None:
+            self._candidates.drop(entry.key)
+            return None
+        record = found.record
+        return Ask(record.cpu_millis, record.memory_bytes, record.gpus, record.exclusive, record.pinned_host)
+
+    def _claim(self, entry: Entry, ask: Ask) -> None:
+        options, a = self._options, entry.attempt
+        claim = Claim(
+            nonce=self._bucket.token(),
+            attempt=str(a),
+            worker=options.worker,
+            machine_id=options.machine_id,
+            boot_id=self._ambient.boot_id,
+            instance_id=options.instance_id,
+            since=self._bucket.now(),
+            queue_key=entry.key,
+        )
+        body, boot_s = codec.encode(claim), self._ambient.boot_s()
+        try:
+            folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
+            if folder.read_claim() is not None:
+                if not folder.is_done():
+                    return  # set aside at recovery: a person looks at it first
+                shutil.rmtree(folder.path)  # a claim of long ago that another won
+                folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
+            keep_claim(folder, claim, body, ask, boot_s, self._ambient.boot_id, fsync=options.fsync)
+        except OSError as error:
+            self._offer.close(f"disk: {error}")
+            self._log(f"no claim is sent: {error}")
+            return
+        holding = Holding(a, claim, body, folder, ask, boot_s)
+        self._holdings[str(a)] = holding
+        self._go_on(holding)
+
+    def _go_on_claiming(self, now_s: float) -> None:
+        for holding in self._due(Phase.CLAIMING, now_s):
+            self._go_on(holding)
+
+    def _go_on(self, holding: Holding) -> None:
+        """Take a claim as far as the store answers: sent, gate, entry gone, launched. What is unsure is kept and asked again."""
+        now_s = self._ambient.boot_s()
+        if not holding.sent:
+            answer = claiming.send(self._bucket, holding.a, holding.body, holding.claim.queue_key)
+            if isinstance(answer, Taken):
+                self._not_mine(holding)
+                return
+            if isinstance(answer, Unsure):
+                self._again(holding, now_s, answer.why)
+                return
+            holding.sent = True
+        if holding.opened is None:
+            gate = claiming.gate(self._bucket, holding.a, holding.claim)
+            if isinstance(gate, Unsure):
+                self._again(holding, now_s, gate.why)
+                return
+            if isinstance(gate, Over):
+                self._log(f"{holding.a}: {gate.why}")
+                self._not_mine(holding)
+                return
+            holding.opened = gate
+        try:
+            released = claiming.confirm(self._bucket, holding.a, holding.opened, holding.claim)
+        except StoreError as trouble:
+            self._again(holding, now_s, trouble.message)
+            return
+        if released is not None:
+            self._candidates.offer(released)
+            ring(self._bucket, ("entry", released))
+        self._launch(holding, holding.opened)
+
+    def _not_mine(self, holding: Holding) -> None:
+        holding.folder.write_done({"ours": False, "at": self._bucket.now(), "entries": []})
+        self._forget(holding)
+
+    def _launch(self, holding: Holding, opened: Open) -> None:
+        options = self._options
+        task = Task(
+            attempt=str(holding.a),
+            store=options.store_url,
+            worker=options.worker,
+            claim=holding.claim,
+            job=opened.job,
+            previous=opened.previous,
+            claimed_boot_s=holding.claimed_boot_s,
+            claimed_at=holding.claim.since,
+            fsync=options.fsync,
+            grace_s=options.grace_s,
+            most_grace_s=options.most_grace_s,
+            address=options.address,
+        )
+        now_s = self._ambient.boot_s()
+        holding.ttl_s = opened.terms.ttl_s
+        try:
+            holding.folder.write_task(task.plain())
+            self._launcher.launch(holding.folder)
+        except (NurseryFailed, OSError) as fault:
+            self._log(f"{holding.a}: not started: {fault}")
+            holding.phase, holding.retry_boot_s = Phase.ENDING, 0.0
+            return
+        except LaunchUnknown as unknown:
+            self._log(f"{holding.a}: {unknown.message}")
+        self.claimed += 1
+        holding.complaints = 0
+        holding.phase, holding.retry_boot_s = Phase.RUNNING, now_s + 5.0
+
+    # ---- broadcasting
+
+    def _broadcast(self, now_s: float) -> None:
+        """`capacity/<worker>.json`: what is free, what is held and who of it is alive, with a promise when the next comes."""
+        if not self._offer.is_due(now_s, accepting=self.claiming):
+            return
+        held = tuple(one.held(self._reach.seconds) for one in self._holdings.values())
+        self._bucket.put(
+            keys.capacity(self._options.worker),
+            self._offer.capacity(self._bucket.now(), self._reserved(), held, accepting=self.claiming),
+        )
+        self._offer.said(now_s, accepting=self.claiming)
+        self._accepted()
+
+    def withdraw(self) -> None:
+        """Take the broadcast away: this worker offers nothing any more. Raises `StoreUnavailable`."""
+        self._bucket.drop(keys.capacity(self._options.worker))
+
+
+def _concerns(what: str, a: AttemptId) -> bool:
+    """A bell event names a job, or one rank of it."""
+    return what in (str(a.job), f"{a.job}.{a.rank:05d}")
+

@@ -1,0 +1,136 @@
+"""The entries an agent may claim next, in scheduling order, without listing the queue for each.
+
+A sweep brings the first page of `queued/open`; the bell brings single entries; further pages are read only while nothing on the pages so far could
+be claimed (at most five a step, the cursor kept, and rewound at the end of the listing or after ten minutes): so a head of entries that do not
+fit this machine blinds nobody. Retries that are not due yet wait in a heap of their own and are moved by whoever sees them due.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+
+from stado_like.bucket import entries
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job import keys
+from stado_like.job.keys import Entry, LaterEntry
+from stado_like.store.protocol import Row
+
+PAGES_A_STEP = 5
+REWIND_AFTER_S = 600.0
+MOST_KEPT = 20_000
+
+
+def _order(entry: Entry) -> tuple[int, int, str]:
+    return entry.order
+
+
+class Candidates:
+    def __init__(self, bucket: Bucket, only_job: str = "") -> None:
+        self._bucket = bucket
+        self._only_job = only_job
+        self._sorted: list[Entry] = []
+        self._known: set[str] = set()
+        self._later: list[tuple[int, str]] = []
+        self._later_known: set[str] = set()
+        self._cursor = ""
+        self._more = False
+        self._listed_boot_s = 0.0
+        self.strange: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    # ---- what there is
+
+    def in_order(self) -> list[Entry]:
+        return list(self._sorted)
+
+    def drop(self, key: str) -> None:
+        if key in self._known:
+            self._known.discard(key)
+            self._sorted = [one for one in self._sorted if one.key != key]
+
+    def offer(self, key: str) -> None:
+        """An entry somebody named: the bell, or a supervisor that settled."""
+        try:
+            if key.startswith(keys.QUEUED_LATER):
+                self._add_later(keys.parse_later(key))
+            elif key.startswith(keys.QUEUED_OPEN):
+                self._add(keys.parse_entry(key))
+        except BadRecord:
+            self.strange.add(key)
+
+    def _add(self, entry: Entry) -> None:
+        if entry.key in self._known or len(self._sorted) >= MOST_KEPT:
+            return
+        if self._only_job and str(entry.attempt.job) != self._only_job:
+            return
+        self._known.add(entry.key)
+        insort(self._sorted, entry, key=_order)
+
+    def _add_later(self, later: LaterEntry) -> None:
+        if later.key in self._later_known or (self._only_job and str(later.attempt.job) != self._only_job):
+            return
+        self._later_known.add(later.key)
+        heapq.heappush(self._later, (later.due_ms, later.key))
+
+    # ---- reading the queue
+
+    def sweep(self) -> None:
+        """The first page anew, and every retry that waits. Raises `StoreUnavailable`."""
+        page = self._bucket.store.list(keys.QUEUED_OPEN)
+        beyond = page.rows[-1].key if page.more else None
+        self._sorted = [one for one in self._sorted if beyond is not None and one.key > beyond]
+        self._known = {one.key for one in self._sorted}
+        self._take(page.rows)
+        self._cursor, self._more = (page.rows[-1].key, page.more) if page.rows else ("", False)
+        self._listed_boot_s = self._bucket.ambient.boot_s()
+        start_after = ""
+        while True:
+            waiting = self._bucket.store.list(keys.QUEUED_LATER, start_after=start_after)
+            for row in waiting.rows:
+                self.offer(row.key)
+            if not waiting.more or not waiting.rows:
+                return
+            start_after = waiting.rows[-1].key
+
+    def read_on(self) -> bool:
+        """One more page, for an agent that could claim nothing of those before. False: there is none. Raises `StoreUnavailable`."""
+        if self._bucket.ambient.boot_s() - self._listed_boot_s > REWIND_AFTER_S:
+            self._cursor, self._more = "", True
+            self._listed_boot_s = self._bucket.ambient.boot_s()
+        if not self._more:
+            return False
+        page = self._bucket.store.list(keys.QUEUED_OPEN, start_after=self._cursor)
+        self._take(page.rows)
+        self._cursor, self._more = (page.rows[-1].key, page.more) if page.rows else ("", False)
+        return bool(page.rows)
+
+    def _take(self, rows: tuple[Row, ...]) -> None:
+        for row in rows:
+            self.offer(row.key)
+
+    # ---- retries
+
+    def next_due_s(self) -> float | None:
+        """When the next retry becomes due, store time."""
+        return self._later[0][0] / 1000 if self._later else None
+
+    def move_due(self, now_s: float) -> int:
+        """Move the retries that are due into the open queue. Raises `StoreUnavailable`; what was popped is met again by the sweep."""
+        moved = 0
+        while self._later and self._later[0][0] <= now_s * 1000:
+            _, key = self._later[0]
+            try:
+                becomes = entries.move_due(self._bucket, keys.parse_later(key))
+            except BadRecord:
+                self.strange.add(key)
+                becomes = None
+            heapq.heappop(self._later)
+            self._later_known.discard(key)
+            if becomes is not None:
+                self.offer(becomes)
+                moved += 1
+        return moved

@@ -1,0 +1,113 @@
+"""The attempts a worker holds, from the moment before their claim is sent until nothing of them is left to do.
+
+                 claim stands, gate open          supervisor gone
+    CLAIMING ───────────────────────▶ RUNNING ───────────────────▶ ENDING ──▶ (forgotten)
+        └── another's, over, orphan ───────────────────────────────────────────▲
+
+Everything needed to come back after a kill -9 is in the attempt's folder; a holding is only this process's view of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from stado_like.bucket.claim import Open
+from stado_like.errors import BadRecord
+from stado_like.job import codec
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Claim, Held
+from stado_like.job.terms import Ask
+from stado_worker.shim.attempt_dir import AttemptDir
+
+VOUCH_TTLS = 10
+
+
+class Phase(StrEnum):
+    CLAIMING = "claiming"
+    RUNNING = "running"
+    ENDING = "ending"
+
+
+@dataclass(slots=True)
+class Holding:
+    a: AttemptId
+    claim: Claim
+    body: bytes
+    folder: AttemptDir
+    ask: Ask
+    claimed_boot_s: float
+    phase: Phase = Phase.CLAIMING
+    sent: bool = False
+    opened: Open | None = None
+    ttl_s: int = 60
+    pulse: tuple[float, float] = (0.0, 0.0)
+    """The last pulse seen, and the reach clock when it changed."""
+    retry_boot_s: float = 0.0
+    complaints: int = 0
+    stuck: tuple[int, ...] = field(default=())
+
+    def held(self, reach_s: float) -> Held:
+        alive = self.phase is Phase.CLAIMING or (self.phase is Phase.RUNNING and self._vouched(reach_s))
+        return Held(attempt=str(self.a), nonce=self.claim.nonce, alive=alive, state=self.phase.value)
+
+    def _vouched(self, reach_s: float) -> bool:
+        """Whether the supervisor's own connection has been seen to work lately, counted over time in which ours did.
+
+        A supervisor that gets nothing through while its agent does is named no longer, so that the tick may judge it by its heartbeat.
+        """
+        plain = self.folder.read_pulse() or {}
+        pulse = float(plain.get("store_time", 0.0))
+        if pulse != self.pulse[0] or self.pulse[1] == 0.0:
+            self.pulse = (pulse, reach_s)
+        return reach_s - self.pulse[1] <= VOUCH_TTLS * self.ttl_s
+
+
+class Reach:
+    """A clock that runs only while our own requests are accepted, plus one TTL of silence forgiven after each recovery."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._since: float | None = None
+        self._forgiven_until = 0.0
+
+    def accepted(self, now_s: float, forgive_s: float) -> None:
+        if self._since is None:
+            self._forgiven_until = now_s + forgive_s
+        elif now_s > self._forgiven_until:
+            self.seconds += now_s - max(self._since, self._forgiven_until)
+        self._since = now_s
+
+    def failed(self) -> None:
+        self._since = None
+
+
+def keep_claim(folder: AttemptDir, claim: Claim, body: bytes, ask: Ask, boot_s: float, boot_id: str, *, fsync: bool) -> None:
+    """On disk before the claim is sent: a replay after a restart sends the same bytes."""
+    record = {"claim": codec.to_plain(claim), "body": body.decode(), "ask": codec.to_plain(ask), "boot_s": boot_s}
+    folder.write_claim({**record, "boot_id": boot_id}, fsync=fsync)
+
+
+def from_folder(folder: AttemptDir) -> Holding | None:
+    """What an earlier agent held. None: it died before it wrote the claim, so nothing was sent. Raises `BadRecord`."""
+    plain = folder.read_claim()
+    if plain is None:
+        return None
+    where = str(folder.path / "claim.json")
+    try:
+        claim = codec.from_plain(Claim, plain["claim"], where)
+        ask = codec.from_plain(Ask, plain["ask"], where)
+        body = str(plain["body"]).encode()
+        boot_s = float(plain["boot_s"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadRecord(f"{where} lacks {error}", "Look at the file; the attempt is left to the coordinator.") from error
+    return Holding(AttemptId.parse(claim.attempt), claim, body, folder, ask, boot_s)
+
+
+def terms_ttl(task: dict[str, Any] | None) -> int:
+    """The heartbeat TTL in `task.json`, 60 s where it does not say."""
+    try:
+        return int((task or {})["job"]["document"]["spec"]["task_template"]["heartbeat_ttl_seconds"])
+    except (KeyError, TypeError):
+        return 60

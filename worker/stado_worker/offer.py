@@ -1,0 +1,136 @@
+"""What this machine offers now, for its own admission and for everybody who reads its broadcast.
+
+Whether it takes work at all (disk, a person's word) is asked of the machine itself, not of any record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from stado_like.ambient import Ambient
+from stado_like.job import reasons
+from stado_like.job.records import Capacity, Held, Room
+from stado_like.job.terms import Ask
+from stado_like.planning.fit import Machine
+from stado_worker.machine import memory
+from stado_worker.machine.disk import disk_pressure
+from stado_worker.machine.room import LiveRoom
+from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.cgroup import AttemptGroup, group_name
+
+BROADCAST_EVERY_S = 20.0
+PROMISE_S = 25.0
+MEASURE_USE_EVERY_S = 1.0
+DISK_EVERY_S = 5.0
+
+Reserved = Sequence[tuple[AttemptDir, Ask]]
+
+
+def program_version() -> str:
+    try:
+        return version("stado-like")
+    except PackageNotFoundError:
+        return ""
+
+
+@dataclass(slots=True)
+class Offer:
+    worker: str
+    host: str
+    room: LiveRoom
+    ambient: Ambient
+    scratch: Path
+    address: str = ""
+    machine_id: str = ""
+    instance_id: str = ""
+    started_at: float = 0.0
+    nonce: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    due_s: float = 0.0
+    _closed: str = ""
+    _disk_due_s: float = 0.0
+    _used: dict[str, int] = field(default_factory=dict)
+    _used_due_s: float = 0.0
+    _told_accepting: bool = True
+
+    # ---- what is free
+
+    def sample(self, now_s: float, reserved: Reserved) -> None:
+        """Called at every step: notes what is reserved, and measures now and then."""
+        self.room.sample(now_s, sum(ask.cpu_millis for _, ask in reserved))
+        if now_s >= self._disk_due_s:
+            self._disk_due_s = now_s + DISK_EVERY_S
+            self._closed = disk_pressure(self.scratch) or ""
+        if reserved and now_s >= self._used_due_s:
+            self._used_due_s = now_s + MEASURE_USE_EVERY_S
+            self._used = {folder.attempt_id: _used_bytes(folder) for folder, _ in reserved}
+
+    def close(self, why: str) -> None:
+        """Take nothing new until the disk was looked at again."""
+        self._closed = why
+
+    @property
+    def closed(self) -> str:
+        return self._closed
+
+    def machine(self, reserved: Reserved) -> Machine:
+        cpu = sum(ask.cpu_millis for _, ask in reserved)
+        held_bytes = sum(ask.memory_bytes for _, ask in reserved)
+        uses = [(ask.memory_bytes, self._used.get(folder.attempt_id, 0)) for folder, ask in reserved]
+        free = self.room.free(cpu, held_bytes, memory.growth_bytes(uses))
+        return Machine(
+            worker=self.worker,
+            host=self.host,
+            free_cpu_millis=free.cpu_millis,
+            free_memory_bytes=free.memory_bytes,
+            free_gpus=max(0, self.room.total.gpus - sum(ask.gpus for _, ask in reserved)),
+            running=len(reserved),
+            taken_whole=any(ask.exclusive for _, ask in reserved),
+            closed=reasons.under_pressure(self._closed) if self._closed else "",
+        )
+
+    # ---- what is told
+
+    def is_due(self, now_s: float, *, accepting: bool) -> bool:
+        return now_s >= self.due_s or self._accepting(accepting) != self._told_accepting
+
+    def _accepting(self, claiming: bool) -> bool:
+        return claiming and not self._closed
+
+    def said(self, now_s: float, *, accepting: bool) -> None:
+        self.due_s = now_s + BROADCAST_EVERY_S
+        self._told_accepting = self._accepting(accepting)
+
+    def capacity(self, at: float, reserved: Reserved, held: tuple[Held, ...], *, accepting: bool) -> Capacity:
+        """The broadcast, with the promise to speak again in 25 s."""
+        machine, total = self.machine(reserved), self.room.total
+        return Capacity(
+            nonce=self.nonce,
+            worker=self.worker,
+            host=self.host,
+            address=self.address,
+            machine_id=self.machine_id,
+            boot_id=self.ambient.boot_id,
+            instance_id=self.instance_id,
+            started_at=self.started_at,
+            at=at,
+            next_by=at + PROMISE_S,
+            total=Room(cpu_millis=total.cpu_millis, memory_bytes=total.memory_bytes, gpus=total.gpus),
+            free=Room(
+                cpu_millis=machine.free_cpu_millis, memory_bytes=machine.free_memory_bytes, gpus=machine.free_gpus
+            ),
+            labels=self.labels,
+            accepting=self._accepting(accepting),
+            why_not=self._closed or ("" if accepting else "it is stopping"),
+            held=held,
+            version=program_version(),
+        )
+
+
+def _used_bytes(folder: AttemptDir) -> int:
+    """What a task's processes hold, where its control group tells which they are; else nothing, which reserves more than needed."""
+    group = AttemptGroup.beside_us(group_name(folder.path))
+    return memory.resident_bytes(group.pids()) if group is not None else 0

@@ -1,0 +1,212 @@
+"""The control thread: starts the command, keeps its time limit, stops it with grace, kills its whole tree. It never asks the store.
+
+    NEW ──▶ (gate asked again after a long sleep) ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
+                                                                     └──────────────────────▲
+
+One `step()` looks at everything once and says how long it may sleep. The time limit counts from Running on the boot clock and needs no store. A fenced
+attempt is killed at once and leaves no record. A loop that slept longer than the heartbeat's TTL may have been ended by others meanwhile: the
+tree is frozen while I/O asks the gate again, for at most ten seconds; it goes on also when the store does not answer, because an outage is no evidence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stado_like.ambient import Ambient
+from stado_like.job import reasons
+from stado_like.job.states import Cause, Event
+from stado_worker.shim.exit_status import Exit
+from stado_worker.shim.life import Gate, Life, Over, StopAsked
+from stado_worker.shim.process import CouldNotStart
+from stado_worker.shim.runner import Gone, Runner
+from stado_worker.shim.stop_file import StopNotice, write_stop_file
+from stado_worker.shim.task import Read
+
+KILL_WITHIN_S = 10.0
+REGATE_WITHIN_S = 10.0
+POLL_STOPPING_S = 0.05
+POLL_RUNNING_S = 2.0
+RESTARTING = (Cause.PREEMPTED, Cause.MOVED, Cause.STALLED, Cause.GANG, Cause.BARRIER, Cause.REQUEUED, Cause.MACHINE_LOST)
+
+
+class Control:
+    def __init__(self, read: Read, life: Life, runner: Runner, stop_file: Path, ambient: Ambient) -> None:
+        self._read = read
+        self._life = life
+        self._runner = runner
+        self._stop_file = stop_file
+        self._ambient = ambient
+        self._stepped_boot_s = ambient.boot_s()
+        self._running_boot_s = 0.0
+        self._begun: StopAsked | None = None
+        self._kill_boot_s = 0.0
+        self._frozen_until_s = 0.0
+        self.complaint = ""
+        self.started = False
+        self.is_over = False
+
+    def step(self) -> float:
+        """Look once; returns how many seconds may pass before the next look, if nothing wakes us."""
+        now_s = self._ambient.boot_s()
+        slept_s, self._stepped_boot_s = now_s - self._stepped_boot_s, now_s
+        if self._life.fenced:
+            return self._fenced()
+        if not self.started:
+            return self._start(now_s)
+        if self._frozen_until_s or slept_s > self._read.terms.ttl_s:
+            waiting_s = self._asked_again(now_s)
+            if waiting_s:
+                return waiting_s
+        self._keep_limits(now_s)
+        if self._life.stop is not None:
+            return self._stopping(self._life.stop, now_s)
+        exited = self._runner.leader_exit()
+        if exited is not None:
+            return self._ended_by_itself()
+        return self._sleep_s(now_s)
+
+    # ---- starting
+
+    def _start(self, now_s: float) -> float:
+        life = self._life
+        if now_s - self._read.task.claimed_boot_s > self._read.terms.ttl_s / 2 and life.gate is not Gate.PASSED:
+            if life.gate is Gate.SURE:  # guard: gate repeated before exec
+                with life.lock:
+                    life.gate = Gate.ASKED
+                life.wake_io()
+            return POLL_RUNNING_S
+        if life.stop is not None:
+            self._finish(Over(life.stop.cause, life.stop.reason, None, life.now()))
+            return 0.0
+        with life.lock:
+            life.started_at = life.now()
+        life.move(Event.START, reasons.STARTED, beat=False)
+        self.started = True
+        try:
+            self._runner.start()
+        except CouldNotStart as fault:
+            gone = self._runner.finish(KILL_WITHIN_S)
+            code = fault.command_exit
+            seen = Exit(code) if code is not None else gone.exit
+            self._finish(Over(Cause.FAILURE, reasons.could_not_start(fault.message), seen, life.now()))
+            return 0.0
+        self._running_boot_s = self._ambient.boot_s()
+        with life.lock:
+            life.running_at = life.now()
+        life.move(Event.RUN, reasons.RUNNING, beat=False)
+        return 0.0
+
+    # ---- running
+
+    def _keep_limits(self, now_s: float) -> None:
+        terms, life = self._read.terms, self._life
+        limit_s = terms.time_limit_s
+        if limit_s is not None and now_s - self._running_boot_s >= limit_s:
+            life.ask_stop(Cause.TIME_LIMIT, reasons.time_limit(limit_s))
+        alone_s = terms.stop_after_disconnect_s
+        if alone_s is not None and now_s - life.accepted_boot_s >= alone_s:
+            life.ask_stop(Cause.MACHINE_LOST, reasons.disconnected(alone_s))
+
+    def _sleep_s(self, now_s: float) -> float:
+        limit_s = self._read.terms.time_limit_s
+        if limit_s is None:
+            return POLL_RUNNING_S
+        return max(0.0, min(POLL_RUNNING_S, self._running_boot_s + limit_s - now_s))
+
+    def _ended_by_itself(self) -> float:
+        """The leader is gone: what is left of its tree is killed, and the attempt is over within two seconds."""
+        gone = self._runner.finish(KILL_WITHIN_S)
+        exited = gone.exit
+        if gone.out_of_memory:
+            over = Over(Cause.FAILURE, reasons.OOM_KILLED, exited, self._life.now(), _notes(gone))
+        elif exited is not None and exited.exit_code == 0:
+            over = Over(Cause.NONE, reasons.exited(0), exited, self._life.now(), _notes(gone))
+        else:
+            over = Over(Cause.FAILURE, _exit_reason(exited), exited, self._life.now(), _notes(gone))
+        self._finish(over)
+        return 0.0
+
+    # ---- stopping
+
+    def _stopping(self, stop: StopAsked, now_s: float) -> float:
+        """Stop file, then the signal, then grace, then SIGKILL. A graver stop during grace is told, and keeps the deadline."""
+        if self._begun is None:
+            self._kill_boot_s = now_s + self._read.stop_grace_s
+            self._tell(stop, now_s)
+            self._life.move(Event.ASK_STOP, stop.reason, cause=stop.cause.value)
+            self._runner.signal(self._read.terms.stop_signal)
+            self._runner.thaw()
+        elif self._begun is not stop:
+            self._tell(stop, now_s)
+        self._begun = stop
+        quiet = self._runner.leader_exit() is not None and not self._runner.others_alive()
+        if quiet or now_s >= self._kill_boot_s:
+            gone = self._runner.finish(KILL_WITHIN_S)
+            notes = _notes(gone) if quiet else (*_notes(gone), f"killed after {self._read.stop_grace_s} s of grace")
+            if gone.out_of_memory:
+                notes = (*notes, "OOMKilled")
+            self._finish(Over(stop.cause, stop.reason, gone.exit, self._life.now(), notes))
+            return 0.0
+        return max(0.0, min(POLL_STOPPING_S, self._kill_boot_s - now_s))
+
+    def _tell(self, stop: StopAsked, now_s: float) -> None:
+        """Write the stop file. A machine that cannot (disk full) still stops the task."""
+        left_s = max(0.0, self._kill_boot_s - now_s)
+        notice = StopNotice(
+            cause=stop.cause.value,
+            reason=stop.reason,
+            signal=self._read.terms.stop_signal,
+            grace_seconds=self._read.stop_grace_s,
+            deadline_s=self._life.now() + left_s,
+            attempt=self._read.a.n,
+            restarts=stop.cause in RESTARTING,
+        )
+        try:
+            write_stop_file(self._stop_file, notice)
+        except OSError as error:
+            self.complaint = f"the stop file could not be written: {error}"
+
+    # ---- fenced, slept, over
+
+    def _fenced(self) -> float:
+        if self.started:
+            self._runner.finish(KILL_WITHIN_S)
+        self.is_over = True
+        return 0.0
+
+    def _asked_again(self, now_s: float) -> float:
+        """After a long sleep: freeze, let I/O ask the gate, thaw. Returns 0 when there is nothing more to wait for."""
+        life = self._life
+        if not self._frozen_until_s:
+            self._runner.freeze()  # guard: freeze after a long sleep
+            self._frozen_until_s = now_s + REGATE_WITHIN_S
+            with life.lock:
+                life.gate = Gate.ASKED
+            life.wake_io()
+            return POLL_STOPPING_S
+        if life.gate is Gate.ASKED and now_s < self._frozen_until_s:
+            return POLL_STOPPING_S
+        self._frozen_until_s = 0.0
+        self._runner.thaw()
+        return 0.0
+
+    def _finish(self, over: Over) -> None:
+        self.is_over = True
+        self._life.end(over)
+
+
+def _exit_reason(exited: Exit | None) -> str:
+    if exited is None:
+        return "Its process would not end, even killed"
+    if exited.signal_name is not None:
+        return reasons.killed_by(exited.signal_name, exited.exit_code)
+    return reasons.exited(exited.exit_code)
+
+
+def _notes(gone: Gone) -> tuple[str, ...]:
+    notes = []
+    if gone.leftovers:
+        notes.append(f"{gone.leftovers} processes outlived the command and were killed")
+    if gone.stuck:
+        notes.append(f"processes {', '.join(map(str, gone.stuck))} would not die")
+    return tuple(notes)

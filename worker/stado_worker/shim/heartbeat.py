@@ -1,0 +1,198 @@
+"""The I/O thread: looks whether the attempt still is ours, proves life, ships the log, and at the end reports until the answer is definite.
+
+    look: HEAD end, verdict, stop, tombstone    → fenced (kill, write nothing) | a stop | nothing
+    beat: put heartbeat.<n>                     at 1 s, on every change of state, every TTL/4
+
+Every beat comes after a look, so a fenced supervisor writes nothing more. What cannot be asked now is asked again later: an outage changes nothing about
+a running process. The pulse file tells the agent of this machine when the store last accepted a request of ours, so that it vouches for a supervisor that
+gets through and not for one whose connection alone is dead.
+"""
+
+from __future__ import annotations
+
+from stado_like.ambient import Ambient
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.settle import verdict_reason
+from stado_like.errors import BadRecord, StoreError
+from stado_like.job import keys, reasons
+from stado_like.job.records import Heartbeat
+from stado_like.job.states import Cause
+from stado_worker.shim import report
+from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.life import Gate, Life, Over
+from stado_worker.shim.log_shipping import FOLLOWED_EVERY_S, GROWTH_EVERY_S, LogShipping
+from stado_worker.shim.task import Read
+
+FIRST_BEAT_S = 1.0
+RETRY_FIRST_S = 0.25
+RETRY_MOST_S = 15.0
+
+
+class Io:
+    """Driven by `step()`: does what is due, says how many seconds it may sleep; None: there is nothing left to do."""
+
+    def __init__(
+        self, read: Read, life: Life, bucket: Bucket, folder: AttemptDir, shipping: LogShipping, ambient: Ambient
+    ) -> None:
+        self._read = read
+        self._life = life
+        self._bucket = bucket
+        self._folder = folder
+        self._shipping = shipping
+        self._ambient = ambient
+        self._seq = 0
+        self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
+        self._ship_due_s = ambient.boot_s() + GROWTH_EVERY_S
+        self._retry_s = RETRY_FIRST_S
+        self._followed_until = 0.0
+        self._facts: report.Facts | None = None
+        self.complaint = ""
+
+    def step(self) -> float | None:
+        if self._life.fenced:
+            self._folder.write_done({"ours": False, "at": self._life.now(), "entries": []})
+            return None
+        try:
+            waiting_s = self._step()
+        except (StoreError, BadRecord) as trouble:
+            # Unreachable, refused, or a record that cannot be read: the process goes on, and so do we, slowly.
+            self.complaint = trouble.message
+            return self._again()
+        self._retry_s = RETRY_FIRST_S
+        return waiting_s
+
+    def _again(self) -> float:
+        waiting_s = self._ambient.uniform(self._retry_s / 2, self._retry_s)
+        self._retry_s = min(self._retry_s * 2, RETRY_MOST_S)
+        return waiting_s
+
+    def _step(self) -> float | None:
+        life, now_s = self._life, self._ambient.boot_s()
+        over = life.over
+        if over is not None:
+            self._report(over)
+            return None
+        if life.gate is Gate.ASKED:
+            self._ask_gate()
+        looking, beating = self._take_wishes()
+        if beating or now_s >= self._beat_due_s:
+            if not self._look():
+                return 0.0
+            self._beat()
+        elif looking and not self._look():
+            return 0.0
+        if now_s >= self._ship_due_s:
+            self._ship(now_s)
+        now_s = self._ambient.boot_s()
+        return max(0.0, min(self._beat_due_s, self._ship_due_s) - now_s)
+
+    def _take_wishes(self) -> tuple[bool, bool]:
+        with self._life.lock:
+            wishes = self._life.look_now, self._life.beat_now
+            self._life.look_now = self._life.beat_now = False
+        return wishes
+
+    # ---- look
+
+    def _look(self) -> bool:
+        """Whether the attempt still is ours. A stop found is asked of control. Raises `StoreUnavailable`."""
+        a, life = self._read.a, self._life
+        looked = (keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank), keys.tombstone(a.job))
+        ended, judged, stopped, buried = self._bucket.present(*looked)
+        self._accepted()
+        if ended or buried:  # guard: look before beat
+            life.fence()
+            return False
+        if judged:
+            verdict = self._bucket.verdict(a.job)
+            life.ask_stop(Cause.REQUESTED, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED)
+        elif stopped:
+            stop = self._bucket.stop(a.job, a.rank)
+            life.ask_stop(Cause.REQUESTED, stop.reason if stop else reasons.STOPPED_ON_REQUEST)
+        return True
+
+    def _ask_gate(self) -> None:
+        """The gate again, for a claim that got old before its process started, or a loop that slept too long.
+
+        A stop found is carried out with grace, since something may be running; a job that is gone makes us an orphan.
+        """
+        if not self._look():
+            return
+        if self._bucket.job(self._read.a.job) is None:
+            self._life.fence()
+            return
+        with self._life.lock:
+            self._life.gate = Gate.PASSED
+        self._life.wake_control()
+
+    # ---- beat
+
+    def _beat(self) -> None:
+        life = self._life
+        self._seq += 1
+        with life.lock:
+            beat = Heartbeat(
+                seq=self._seq,
+                nonce=self._read.task.claim.nonce,
+                worker=self._read.task.worker,
+                state=life.state,
+                reason=life.reason,
+                started_at=life.started_at,
+                running_at=life.running_at,
+                at=life.now(),
+                ttl_s=self._read.terms.ttl_s,
+                log_bytes=self._shipping.size(),
+                stop_cause=life.stop.cause.value if life.stop else "",
+                history=life.history,
+            )
+        self._bucket.put(keys.heartbeat(self._read.a), beat)
+        self._accepted()
+        self._beat_due_s = self._ambient.boot_s() + self._read.terms.ttl_s / 4
+
+    def _accepted(self) -> None:
+        self._life.accepted()
+        self._folder.write_pulse({"store_time": self._life.now(), "boot_s": self._ambient.boot_s()})
+
+    # ---- log
+
+    def follow(self, until: float) -> None:
+        """Somebody watches the log until then (store time): upload more often."""
+        if until > self._followed_until:
+            self._followed_until = until
+            self._ship_due_s = 0.0
+
+    def _ship(self, now_s: float) -> None:
+        while self._shipping.ship():
+            self._accepted()
+        followed = self._life.now() < self._followed_until
+        self._ship_due_s = now_s + (FOLLOWED_EVERY_S if followed else GROWTH_EVERY_S)
+
+    # ---- end
+
+    def _report(self, over: Over) -> None:
+        facts = self._facts or self._known(over)
+        self._facts = facts
+        report.report(self._bucket, self._read, self._folder, report.kept(self._folder) or facts, self._shipping)
+
+    def _known(self, over: Over) -> report.Facts:
+        life = self._life
+        facts = report.Facts(
+            cause=over.cause,
+            reason=over.reason,
+            exit_code=over.exit.exit_code if over.exit else None,
+            signal=over.exit.signal_name if over.exit else None,
+            started_at=life.started_at,
+            running_at=life.running_at,
+            ended_at=over.ended_at,
+            by=self._read.task.worker,
+            history=life.history,
+            notes=over.notes,
+            requests=dict(self._read.task.requests),
+        )
+        try:
+            existing = report.kept(self._folder)
+        except BadRecord:
+            existing = None
+        if existing is None:
+            report.keep(self._folder, facts, fsync=self._read.task.fsync)
+        return existing or facts

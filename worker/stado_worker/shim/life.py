@@ -1,0 +1,129 @@
+"""What the two threads of a supervisor share: where the attempt stands, and what each wants of the other.
+
+*Control* starts, signals, kills and reaps, and never asks the store, whose calls can hang for a minute. *I/O* asks the store and never touches a
+process. They meet only here, under one lock, held for moments. Times are store time, carried forward from the claim by the boot
+clock, so that control knows the time without asking.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from stado_like.ambient import Ambient
+from stado_like.job import reasons
+from stado_like.job.records import Change, History
+from stado_like.job.states import Cause, Event, TaskState, after
+from stado_worker.shim.exit_status import Exit
+
+RANK_OF_STOP = {
+    Cause.REQUESTED: 0,
+    Cause.TIME_LIMIT: 1,
+    Cause.STALLED: 2,
+    Cause.GANG: 3,
+    Cause.BARRIER: 3,
+    Cause.REQUEUED: 4,
+    Cause.MOVED: 5,
+    Cause.PREEMPTED: 6,
+    Cause.MACHINE_LOST: 7,
+}
+"""Which stop prevails when several are asked of one attempt: the lowest."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    cause: Cause
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The process and its whole tree are gone. `cause` NONE: it ended by itself, with `exit`."""
+
+    cause: Cause
+    reason: str
+    exit: Exit | None
+    ended_at: float
+    notes: tuple[str, ...] = ()
+
+
+class Gate(Enum):
+    """Whether the attempt may (still) run, asked again after a long sleep."""
+
+    SURE = auto()
+    ASKED = auto()
+    PASSED = auto()
+
+
+@dataclass(slots=True)
+class Life:
+    """All fields are read and written under `lock`; the methods take it themselves."""
+
+    ambient: Ambient
+    claimed_at: float
+    claimed_boot_s: float
+    wake_io: Callable[[], None] = lambda: None
+    wake_control: Callable[[], None] = lambda: None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    state: TaskState = TaskState.PREPARING
+    reason: str = reasons.PREPARING
+    history: History = field(default_factory=History)
+    started_at: float = 0.0
+    running_at: float = 0.0
+    stop: StopAsked | None = None
+    over: Over | None = None
+    fenced: bool = False
+    gate: Gate = Gate.SURE
+    beat_now: bool = False
+    look_now: bool = False
+    accepted_boot_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.accepted_boot_s = self.claimed_boot_s
+        self.history = self.history.add(Change(state=self.state.value, reason=self.reason, at=self.now()))
+
+    def now(self) -> float:
+        """Store time as this machine carries it forward."""
+        return self.claimed_at + (self.ambient.boot_s() - self.claimed_boot_s)
+
+    def move(self, event: Event, reason: str, *, cause: str = "", beat: bool = True) -> None:
+        """Follow an arrow of the table, and let the next heartbeat tell."""
+        with self.lock:
+            self.state = after(self.state, event)
+            self.reason = reason
+            self.history = self.history.add(Change(state=self.state.value, reason=reason, at=self.now(), cause=cause))
+            self.beat_now = self.beat_now or beat
+        if beat:
+            self.wake_io()
+
+    def ask_stop(self, cause: Cause, reason: str) -> None:
+        """A stop of a graver cause replaces one that is under way; the same or a lesser one changes nothing."""
+        with self.lock:
+            if self.stop is not None and RANK_OF_STOP[self.stop.cause] <= RANK_OF_STOP[cause]:
+                return
+            self.stop = StopAsked(cause, reason)
+        self.wake_control()
+
+    def fence(self) -> None:
+        """Another has ended this attempt, or its job is gone: kill, write nothing."""
+        with self.lock:
+            self.fenced = True
+        self.wake_control()
+
+    def nudge(self) -> None:
+        """Somebody says that there is news: look now."""
+        with self.lock:
+            self.look_now = True
+        self.wake_io()
+
+    def end(self, over: Over) -> None:
+        with self.lock:
+            self.over = over
+        self.wake_io()
+
+    def accepted(self) -> None:
+        """The store accepted a request."""
+        with self.lock:
+            self.accepted_boot_s = self.ambient.boot_s()

@@ -1,0 +1,105 @@
+"""A task's output on its way to the store: append-only pieces, named by the byte at which they begin.
+
+The file on this machine's disk is written by the command itself. A piece is uploaded once and never rewritten, so what is sent is what was
+written, once; and since its name is its offset, sending a piece again (after a lost answer, or by an agent that carries on) changes nothing. What is
+left at the end, if it is small, travels inside the end record and costs no request.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import LAST_FAILURE_LINES, LOG_IN_END_BYTES, LogTail
+from stado_like.store.conditional import write_again
+
+PIECE_BYTES = 1 << 20
+GROWTH_EVERY_S = 10.0
+FOLLOWED_EVERY_S = 0.5
+
+
+class LogShipping:
+    """One attempt's output. `shipped`: all bytes before it are in the store."""
+
+    def __init__(self, bucket: Bucket, a: AttemptId, file: Path, *, shipped: int = 0) -> None:
+        self._bucket = bucket
+        self._a = a
+        self._file = file
+        self.shipped = shipped
+
+    @classmethod
+    def carry_on(cls, bucket: Bucket, a: AttemptId, file: Path) -> LogShipping:
+        """For whoever comes after a dead supervisor: go on where the store's pieces end. Raises `StoreUnavailable`."""
+        page = bucket.store.list(keys.logs_of(a))
+        rows = list(page.rows)
+        while page.more:
+            page = bucket.store.list(keys.logs_of(a), start_after=rows[-1].key)
+            rows.extend(page.rows)
+        shipped = 0
+        for row in rows:
+            offset = keys.parse_log_chunk(row.key)
+            if offset <= shipped:
+                shipped = max(shipped, offset + row.size_bytes)
+        return cls(bucket, a, file, shipped=shipped)
+
+    def size(self) -> int:
+        try:
+            return os.stat(self._file).st_size
+        except FileNotFoundError:
+            return 0
+
+    def grown(self) -> bool:
+        return self.size() > self.shipped
+
+    def ship(self, upto: int | None = None) -> int:
+        """Upload what is new, at most one piece; returns how many bytes went. Raises `StoreUnavailable`."""
+        size = self.size() if upto is None else upto
+        if size <= self.shipped:
+            return 0
+        piece = self._read(self.shipped, min(PIECE_BYTES, size - self.shipped))
+        if not piece:
+            return 0
+        key = keys.log_chunk(self._a, self.shipped)
+        write_again(self._bucket.store, key, piece, budget_s=self._bucket.budget_s, ambient=self._bucket.ambient)
+        self.shipped += len(piece)
+        return len(piece)
+
+    def tail(self) -> LogTail:
+        """The part that travels in the end record, after everything before it was shipped. Raises `StoreUnavailable`."""
+        while self.size() - self.shipped > LOG_IN_END_BYTES:
+            if not self.ship():
+                break
+        size = self.size()
+        rest = self._read(self.shipped, LOG_IN_END_BYTES)
+        text = as_text(rest)
+        if text is not None:
+            return LogTail(offset=self.shipped, size=size, text=text)
+        return LogTail(offset=self.shipped, size=size, base64=base64.b64encode(rest).decode())
+
+    def last_lines(self) -> str:
+        """The last 50 lines, at most 16 KiB, for people: what is not text is replaced."""
+        size = self.size()
+        start = max(0, size - LOG_IN_END_BYTES)
+        text = self._read(start, size - start).decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-LAST_FAILURE_LINES:])
+
+    def _read(self, offset: int, length: int) -> bytes:
+        try:
+            with self._file.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except FileNotFoundError:
+            return b""
+
+
+def as_text(raw: bytes) -> str | None:
+    """The bytes as text when they are text, exactly: what would not come back the same, or would grow in JSON, is not."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if not any(c < " " and c not in "\t\n\r" for c in text) else None

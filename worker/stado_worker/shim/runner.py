@@ -1,0 +1,128 @@
+"""What control does with a process tree, as one small protocol: the real one here, a scripted one in the simulator."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stado_like.ambient import Ambient
+from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.cgroup import AttemptGroup
+from stado_worker.shim.exit_status import Exit, decode
+from stado_worker.shim.process import Child, Tree, start
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The tree is gone, or would not go. `leftovers`: processes that outlived the leader and were killed; `stuck`: pids still there."""
+
+    exit: Exit | None
+    leftovers: int = 0
+    stuck: tuple[int, ...] = ()
+    out_of_memory: bool = False
+
+
+class Runner(Protocol):
+    def start(self) -> None:
+        """Raises `CouldNotStart`."""
+        ...
+
+    def leader_exit(self) -> Exit | None:
+        """How the leader ended, or None while it runs."""
+        ...
+
+    def others_alive(self) -> bool:
+        """Whether anything of the tree besides the leader lives."""
+        ...
+
+    def signal(self, name: str) -> None: ...
+
+    def finish(self, within_s: float) -> Gone:
+        """Kill and collect what is left of the whole tree."""
+        ...
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+    def wait_fd(self) -> int | None:
+        """Readable when the leader has ended."""
+        ...
+
+
+class ProcessRunner:
+    """A command of this machine."""
+
+    def __init__(
+        self,
+        folder: AttemptDir,
+        command: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str],
+        group: AttemptGroup | None,
+        ambient: Ambient,
+    ) -> None:
+        self._folder = folder
+        self._command = command
+        self._cwd = cwd
+        self._env = env
+        self._group = group
+        self._ambient = ambient
+        self._child: Child | None = None
+        self._tree: Tree | None = None
+
+    def start(self) -> None:
+        log_fd = self._folder.open_log()
+        try:
+            self._child = start(
+                self._command,
+                cwd=self._cwd,
+                env=self._env,
+                log_fd=log_fd,
+                group=self._group,
+                attempt_id=self._folder.attempt_id,
+                ambient=self._ambient,
+            )
+        finally:
+            os.close(log_fd)
+        self._tree = Tree(self._child, self._group, ambient=self._ambient)
+
+    @property
+    def leader(self) -> tuple[int, int | None] | None:
+        """Pid and start time, for whoever cleans up after a dead supervisor."""
+        return (self._child.pid, self._child.started) if self._child is not None else None
+
+    def leader_exit(self) -> Exit | None:
+        status = self._child.poll() if self._child is not None else None
+        if status is None and self._tree is not None:
+            self._tree.reap_orphans()
+        return decode(status) if status is not None else None
+
+    def others_alive(self) -> bool:
+        if self._tree is None or self._child is None:
+            return False
+        return bool(self._tree.alive_pids() - {self._child.pid})
+
+    def signal(self, name: str) -> None:
+        if self._tree is not None:
+            self._tree.signal(getattr(signal, name))
+
+    def finish(self, within_s: float) -> Gone:
+        if self._tree is None or self._child is None:
+            return Gone(None)
+        ended = self._tree.kill_and_reap(within_s)
+        kills = self._group.oom_kills() if self._group is not None else None
+        self._child.close()
+        return Gone(decode(ended.status) if ended.status is not None else None, ended.leftovers, ended.stuck, bool(kills))
+
+    def freeze(self) -> None:
+        self.signal("SIGSTOP")
+
+    def thaw(self) -> None:
+        self.signal("SIGCONT")
+
+    def wait_fd(self) -> int | None:
+        return self._child.pidfd if self._child is not None else None

@@ -1,0 +1,180 @@
+"""One supervisor: a process of its own that runs one attempt from start to settled end, whatever becomes of its agent.
+
+    take `alive`  →  create `launch`  →  subreaper, control group  →  open log  →  start the command  →  proc.json  →  I/O thread
+    … at the end: the tree is reaped  →  exit.json  →  end record  →  settle  →  done
+
+Two threads (see `life`): this one controls and never asks the store; the other does all I/O. SIGUSR1 is a nudge: there is news of this attempt, look now.
+SIGTERM and the like are ignored: a supervisor ends with its task, and a task is stopped through the store.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+from stado_like.ambient import REAL, Ambient
+from stado_like.bucket.bucket import Bucket
+from stado_like.store.meter import Meter, MeteredStore
+from stado_like.store.protocol import ObjectStore
+from stado_like.store.url import open_store
+from stado_worker.shim import process
+from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.cgroup import AttemptGroup, group_name
+from stado_worker.shim.control import Control
+from stado_worker.shim.environment import build
+from stado_worker.shim.heartbeat import Io
+from stado_worker.shim.life import Gate, Life
+from stado_worker.shim.log_shipping import LogShipping
+from stado_worker.shim.runner import ProcessRunner
+from stado_worker.shim.task import Read, read_task, told
+
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_prepared: dict[str, ObjectStore] = {}
+
+
+def prepare(url: str) -> None:
+    """Open a store in the nursery, before any fork: no request is sent, but a client that takes long to build is built once."""
+    store = open_store(url)
+    build = getattr(store, "prepare", None)
+    if build is not None:
+        build()
+    _prepared[url] = store
+
+
+def run(attempt_dir: str, ambient: Ambient = REAL) -> None:
+    """The whole life of a supervisor. Returns when the attempt is settled, or when it is another's."""
+    folder = AttemptDir(Path(attempt_dir))
+    alive = folder.take_alive(ambient=ambient)
+    if not folder.create_launch("supervisor"):
+        alive.release()
+        return
+    plain = folder.read_task()
+    if plain is None:
+        raise FileNotFoundError(f"{folder.path}/task.json")
+    read = read_task(plain)
+    _Supervisor(read, folder, ambient).run()
+    alive.release()
+
+
+class _Supervisor:
+    """Wires the two threads to real descriptors, signals and processes; all that decides is in `Control` and `Io`."""
+
+    def __init__(self, read: Read, folder: AttemptDir, ambient: Ambient) -> None:
+        self._read = read
+        self._folder = folder
+        self._ambient = ambient
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._io_wanted = threading.Event()
+        self._io_thread: threading.Thread | None = None
+        self._nudge_wanted = False
+        self._life = Life(
+            ambient,
+            read.task.claimed_at,
+            read.task.claimed_boot_s,
+            wake_io=self._io_wanted.set,
+            wake_control=self._wake_control,
+        )
+        process.become_subreaper()
+        self._group = AttemptGroup.join(group_name(folder.path))
+        self._runner = self._make_runner()
+        self._control = Control(read, self._life, self._runner, folder.stop, ambient)
+        meter = Meter()
+        store = MeteredStore(_prepared.get(read.task.store) or open_store(read.task.store), meter)
+        bucket = Bucket(store, ambient=ambient)
+        shipping = LogShipping(bucket, read.a, folder.log)
+        self._io = Io(read, self._life, bucket, folder, shipping, ambient)
+
+    def _make_runner(self) -> ProcessRunner:
+        read, folder = self._read, self._folder
+        cwd = read.terms.workdir or read.terms.cwd
+        if not cwd:
+            scratch = folder.path / "scratch"
+            scratch.mkdir(exist_ok=True)
+            cwd = str(scratch)
+        env = build(os.environ, read.terms.env, told(read, str(folder.stop), str(folder.path)))
+        return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient)
+
+    def run(self) -> None:
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, self._nudged)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        self._control_until_over()
+        self._start_io()
+        assert self._io_thread is not None
+        self._io_wanted.set()
+        self._io_thread.join()
+        if self._group is not None:
+            self._group.remove()
+
+    def _control_until_over(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            watched = False
+            while True:
+                sleep_s = self._control.step()
+                if self._control.is_over:
+                    return
+                if self._control.started and self._io_thread is None:
+                    self._write_proc()
+                    self._start_io()
+                elif self._life.gate is Gate.ASKED:
+                    self._start_io()
+                fd = self._runner.wait_fd()
+                if fd is not None and not watched:
+                    selector.register(fd, selectors.EVENT_READ)
+                    watched = True
+                if watched and self._life.stop is not None and fd is not None and self._runner.leader_exit() is not None:
+                    selector.unregister(fd)  # readable for ever now: only its children are waited for
+                    watched = False
+                    fd = None
+                for key, _ in selector.select(sleep_s):
+                    if key.fd == self._wake_read:
+                        self._drain()
+
+    def _write_proc(self) -> None:
+        leader = self._runner.leader
+        group = self._group.path.name if self._group is not None else None
+        self._folder.write_proc({"pid": self._ambient.pid, "leader": leader, "group": group})
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wake_read, 512):
+                pass
+        except BlockingIOError:
+            if self._nudge_wanted:
+                self._io_wanted.set()
+
+    def _wake_control(self) -> None:
+        try:
+            os.write(self._wake_write, b"w")
+        except BlockingIOError:
+            return  # full of wake-ups already
+
+    def _nudged(self, _number: int, _frame: FrameType | None) -> None:
+        """Runs between two instructions of this thread, which may hold any lock: the wake-up descriptor does the rest."""
+        self._nudge_wanted = True
+
+    # ---- the other thread
+
+    def _start_io(self) -> None:
+        if self._io_thread is None:
+            self._io_thread = threading.Thread(target=self._io_loop, name="io", daemon=True)
+            self._io_thread.start()
+
+    def _io_loop(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        while True:
+            self._io_wanted.clear()  # before looking: what comes during the step wakes the wait after it
+            if self._nudge_wanted:
+                self._nudge_wanted = False
+                self._io.follow(self._folder.followed_until())
+                self._life.nudge()
+            wait_s = self._io.step()
+            if wait_s is None:
+                return
+            self._io_wanted.wait(wait_s)

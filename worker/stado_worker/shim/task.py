@@ -1,0 +1,93 @@
+"""What a supervisor must know of its attempt, as its agent wrote it to `task.json` before asking for the launch.
+
+A supervisor reads the store as little as it can: the job, the claim, what was spent before and the store's time at the claim all come from
+here, so a short task needs no request before its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stado_like.job import codec
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Budgets, Claim, End, Job
+from stado_like.job.terms import Terms, display_name, terms_of
+
+DEFAULT_GRACE_S = 30
+MOST_GRACE_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One attempt to run. `claimed_boot_s` is this machine's boot clock when the claim was sent, `claimed_at` the store's time then."""
+
+    attempt: str
+    store: str
+    worker: str
+    claim: Claim
+    job: Job
+    previous: End | None = None
+    claimed_boot_s: float = 0.0
+    claimed_at: float = 0.0
+    fsync: bool = True
+    grace_s: int = DEFAULT_GRACE_S
+    most_grace_s: int = MOST_GRACE_S
+    address: str = ""
+    requests: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        made: dict[str, Any] = codec.to_plain(self)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A task with what follows from it."""
+
+    task: Task
+    a: AttemptId
+    terms: Terms
+
+    @property
+    def budgets(self) -> Budgets:
+        return self.task.previous.budgets if self.task.previous is not None else Budgets()
+
+    @property
+    def stop_grace_s(self) -> int:
+        """The run's own grace, at most the machine's ceiling; else the machine's."""
+        own = self.terms.stop_grace_s
+        return self.task.grace_s if own is None else min(own, self.task.most_grace_s)
+
+
+def read_task(plain: Mapping[str, Any]) -> Read:
+    """Raises `BadRecord`."""
+    task = codec.from_plain(Task, plain, "task.json")
+    return Read(task, AttemptId.parse(task.attempt), terms_of(task.job.document))
+
+
+def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
+    """What the process is told: STADO_* and the variables that distributed programs expect."""
+    task, a, terms = read.task, read.a, read.terms
+    said = {
+        "STADO_ATTEMPT": str(a.n),
+        "STADO_ATTEMPT_ID": task.attempt,
+        "STADO_STOP_FILE": stop_file,
+        "STADO_JOB": str(a.job),
+        "STADO_TASK": display_name(terms, a.rank),
+        "STADO_WORKSPACE": a.job.workspace,
+        "STADO_STORE": task.store,
+        "STADO_CHECKPOINT_URL": f"{task.store.partition('?')[0].rstrip('/')}/checkpoints/{a.job.folder}/{a.rank:05d}/{a.n:06d}",
+        "STADO_OUTPUTS": f"{folder}/outputs",
+        "STADO_GPU_COUNT": str(terms.ask.gpus),
+        "RANK": str(a.rank),
+        "WORLD_SIZE": str(terms.tasks),
+    }
+    if terms.array_size:
+        said["STADO_ARRAY_TASK_ID"] = str(a.rank)
+        said["STADO_ARRAY_SIZE"] = str(terms.array_size)
+    if task.previous is not None:
+        said["STADO_RESTART_CAUSE"] = task.previous.cause.value
+        said["STADO_RESTART_REASON"] = task.previous.reason
+    return said
