@@ -196,6 +196,25 @@ def test_sweep_goes_on_after_a_removal_cut_short(tmp_path: Path) -> None:
     assert sweep(tmp_path / "nowhere", DAY_S).removed == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, whom permissions bind")
+def test_sweep_removes_what_a_task_left_read_only(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o777)
+    for parent in tmp_path.parents:
+        os.chmod(parent, os.stat(parent).st_mode | 0o001)
+
+    def work() -> list[str]:
+        os.setgid(65534)
+        os.setuid(65534)
+        attempt = _attempt(tmp_path / "attempts", "cache", done_at_s=1.0)
+        os.chmod(attempt.path / "work" / "deep", 0o500)
+        os.chmod(attempt.path / "work", 0o000)
+        os.chmod(attempt.path / "work", 0o100)
+        swept = sweep(tmp_path / "attempts", 1000.0, keep_s=1)
+        return [*swept.removed, *swept.failed.values(), *os.listdir(tmp_path / "attempts")]
+
+    assert as_supervisor(work) == ["cache"]
+
+
 def test_stop_file_has_the_fields_and_is_whole_before_the_signal(tmp_path: Path) -> None:
     path = tmp_path / "stop"
     script = "trap 'cp stop seen; exit 0' TERM; touch ready; while :; do sleep 0.02; done"

@@ -107,6 +107,27 @@ def test_no_tree_no_group(tmp_path: Path) -> None:
     assert AttemptGroup.find("stado-x", proc=tmp_path) is None
 
 
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="gives a subtree to another user")
+def test_a_subtree_given_to_an_ordinary_user_is_enough(group: AttemptGroup) -> None:
+    """As systemd's Delegate=yes does: the user owns the folder and its cgroup.procs, nothing above."""
+    for name in ("", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"):
+        os.chown(group.path / name, 65534, 65534)
+
+    def work() -> list[object]:
+        assert group.enter(os.getpid())
+        os.setgid(65534)
+        os.setuid(65534)
+        own = AttemptGroup.join("stado-delegated")
+        assert own is not None
+        process = subprocess.Popen(["sh", "-c", "setsid sleep 316 & sleep 317"])
+        wait_until(lambda: len(own.pids()) == 4)
+        left = own.kill_others(os.getpid())
+        process.wait()
+        return [own.path.parent == group.path, left, process.returncode, own.remove()]
+
+    assert as_supervisor(work) == [True, [], -signal.SIGKILL, True]
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs another user")
 def test_refused_to_others_is_none() -> None:
     """Unprivileged, in a tree that is not ours: no group, and no error."""

@@ -88,6 +88,14 @@ def test_an_id_that_is_no_name_is_refused(bad: str, tmp_path: Path) -> None:
         WorkerHome(tmp_path, bad)
 
 
+def test_a_state_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for make in (lambda: default_worker_id(tmp_path / "file"), WorkerHome(tmp_path / "file" / "x", "w").make):
+        with pytest.raises(UsageError, match=r"Not a directory|File exists") as told:
+            make()
+        assert "STADO_STATE" in told.value.next_step
+
+
 def test_one_worker_per_id(tmp_path: Path) -> None:
     home = WorkerHome(tmp_path, "w1")
     lock = home.lock_worker_id()

@@ -75,11 +75,11 @@ def _kept(file: Path, ambient: Ambient) -> str:
     for _ in range(2):
         try:
             text = file.read_text().strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             text = ""
         if text:
             return text
-        file.parent.mkdir(parents=True, exist_ok=True)
+        _make(file.parent)
         fresh = file.with_name(f"{file.name}.{ambient.pid}.{ambient.token()}")
         fresh.write_text(ambient.token() + "\n")
         try:
@@ -93,6 +93,21 @@ def _kept(file: Path, ambient: Ambient) -> str:
         finally:
             fresh.unlink(missing_ok=True)
     return file.read_text().strip()
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"The worker's state cannot be kept in {directory}: {error.strerror}",
+            "Set STADO_STATE to a directory that can be written",
+        ) from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"The worker's state cannot be kept in {directory}: it cannot be written",
+            "Set STADO_STATE to a directory that can be written",
+        )
 
 
 class WorkerLock:
@@ -140,7 +155,7 @@ class WorkerHome:
         return self.path / "nursery.log"
 
     def make(self) -> None:
-        self.attempts.mkdir(parents=True, exist_ok=True)
+        _make(self.attempts)
 
     def lock_worker_id(self, ambient: Ambient = REAL) -> WorkerLock:
         """Become the one worker of this id on this machine. Raises Conflict, naming who holds it."""

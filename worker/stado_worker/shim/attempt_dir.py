@@ -292,7 +292,7 @@ def sweep(
     for path in _directories(attempts):
         try:
             if path.name.startswith(GONE):  # a removal that was cut short
-                shutil.rmtree(path)
+                _remove(path)
                 continue
             if path.name not in known:
                 known[path.name] = ((path / "done").stat().st_mtime, _allocated_bytes(path))
@@ -311,7 +311,7 @@ def sweep(
         gone = path.with_name(GONE + path.name)
         try:
             path.rename(gone)
-            shutil.rmtree(gone)
+            _remove(gone)
         except OSError as error:
             swept.failed[path.name] = str(error)
             continue
@@ -319,6 +319,23 @@ def sweep(
         swept.removed.append(path.name)
         swept.kept_bytes -= size_bytes
     return swept
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, also one in which a task left folders that nobody may write or enter (package caches do)."""
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _open_up(path)
+        shutil.rmtree(path)
+
+
+def _open_up(path: Path) -> None:
+    os.chmod(path, 0o700)
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _open_up(Path(entry.path))
 
 
 def _directories(attempts: Path) -> list[Path]:
@@ -332,10 +349,14 @@ def _directories(attempts: Path) -> list[Path]:
 def _allocated_bytes(path: Path) -> int:
     """What the folder takes on disk: blocks, not lengths (a small record still takes a block)."""
     total = path.stat().st_blocks * 512
-    with os.scandir(path) as entries:
+    try:
+        entries = list(os.scandir(path))
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 total += _allocated_bytes(Path(entry.path))
             else:
                 total += entry.stat(follow_symlinks=False).st_blocks * 512
+    except PermissionError:  # a folder that its task closed: the attempt is over, so it may be opened
+        _open_up(path)
+        return _allocated_bytes(path)
     return total
