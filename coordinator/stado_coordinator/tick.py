@@ -1,0 +1,167 @@
+"""One tick: lock, read, plan, carry out pass by pass, report. Stateless but for what saves requests; may be killed at
+any instruction.
+
+Each pass and each record stands for itself. A record that cannot be used is set aside with its reason, a store that
+does not answer defers what was asked, and the rest goes on; either makes the exit code 6. Nothing is ever concluded
+from an answer that did not come.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from stado_coordinator.lock import Lock
+from stado_coordinator.report import Report
+from stado_like.bucket.apply import Did, apply, describe
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load_world import Memory, load_world
+from stado_like.bucket.tick_report import write_report
+from stado_like.errors import StadoError, StoreError
+from stado_like.job import keys
+from stado_like.planning.actions import Action, BrakePulled, Remember
+from stado_like.planning.plan import Plan, plan
+from stado_like.planning.world import SetAside, World
+from stado_like.store.meter import Meter, MeteredStore
+
+UNANSWERED_MOST = 3
+RESIDENT_YOUNG_S = 5.0
+RESIDENT_SLOW_S = 60.0
+RESIDENT_REPORT_S = 60.0
+
+Log = Callable[[str], None]
+
+
+def _silent(line: str) -> None:
+    """Nobody asked for a log."""
+
+
+class Tick:
+    """The tick of one store. `step()` runs it once; an object kept between steps remembers what saves requests.
+
+    `resident`: ticks follow each other within seconds, so what others are just doing is left to them for five seconds,
+    slow listings are made once a minute, and reports are written when they change. `reap_now`: a person overrides the
+    brake.
+    """
+
+    def __init__(self, bucket: Bucket, *, resident: bool = False, reap_now: bool = False, log: Log = _silent) -> None:
+        self.meter = Meter()
+        self.bucket = Bucket(MeteredStore(bucket.store, self.meter), ambient=bucket.ambient, budget_s=bucket.budget_s)
+        self.lock = Lock(self.bucket)
+        self.memory = Memory()
+        self._resident = resident
+        self._reap_now = reap_now
+        self._log = log
+        self._written: tuple[float, dict[str, Any]] | None = None
+        self._saved: tuple[float, dict[str, Any]] | None = None
+
+    def step(self) -> Report:
+        """One tick. Raises `TickHeld` when another one runs, `StoreError` when the store cannot be asked for the lock."""
+        before = self.meter.snapshot()
+        self.lock.acquire()
+        try:
+            report = self._run()
+            report.requests = (self.meter.snapshot() - before).as_json()
+            if not report.superseded:
+                self._leave(report)
+        finally:
+            why = self.lock.release()
+            if why:
+                self._log(f"[tick] the lock could not be released: {why}")
+        return report
+
+    def look(self) -> tuple[World, Plan]:
+        """What the next tick would do, without doing it; takes no lock and writes nothing."""
+        young_s = RESIDENT_YOUNG_S if self._resident else 0.0
+        slow_s = RESIDENT_SLOW_S if self._resident else 0.0
+        world = load_world(self.bucket, self.memory, young_s=young_s, slow_every_s=slow_s)
+        return world, plan(world, reap_now=self._reap_now, settling_s=young_s)
+
+    def _run(self) -> Report:
+        report = Report(started_at=self.bucket.now())
+        world, planned = self.look()
+        report.set_aside.extend(world.set_aside)
+        report.next_due_at = planned.next_due_at
+        report.is_idle = not (world.looks or world.later or world.cancels or world.open_jobs or world.unread)
+        if "sweep" in world.unread:
+            report.deferred.append(("sweep", world.unread["sweep"]))
+        for name, actions in planned.passes:
+            if not self._pass(name, actions, report):
+                report.superseded = True
+                report.deferred.append((name, "another tick has taken this store over; this one stopped"))
+                break
+        report.at = self.bucket.now()
+        return report
+
+    def _pass(self, name: str, actions: tuple[Action, ...], report: Report) -> bool:
+        """Carry out one pass. False: this tick was superseded."""
+        counts: Counter[str] = Counter()
+        report.passes[name] = counts
+        unanswered = 0
+        for number, action in enumerate(actions):
+            if not self.lock.still_ours():
+                return False
+            if isinstance(action, BrakePulled):
+                report.brake = action
+            try:
+                did = apply(self.bucket, action, self.memory)
+                unanswered = 0
+            except StoreError as failed:
+                unanswered += 1
+                did = Did(deferred=failed.message)
+            except StadoError as bad:
+                self._set_aside(report, action, bad.message)
+                continue
+            except Exception as raised:  # one record must never stop the loop, whatever is wrong with it
+                self._set_aside(report, action, f"{type(raised).__name__}: {raised}")
+                continue
+            counts.update(did.counts)
+            report.notes.extend(did.notes)
+            if did.deferred:
+                report.deferred.append((describe(action), did.deferred))
+            if unanswered >= UNANSWERED_MOST and number + 1 < len(actions):
+                left = len(actions) - number - 1
+                why = f"the store did not answer {unanswered} times in a row: {left} more left for later"
+                report.deferred.append((name, why))
+                break
+        self._tell(name, counts, report)
+        return True
+
+    def _set_aside(self, report: Report, action: Action, why: str) -> None:
+        if isinstance(action, Remember):
+            report.deferred.append((describe(action), why))
+        else:
+            report.set_aside.append(SetAside(describe(action), why))
+
+    def _tell(self, name: str, counts: Counter[str], report: Report) -> None:
+        said = ", ".join(f"{what} {n}" for what, n in counts.items() if n)
+        if said:
+            self._log(f"[tick] {name}: {said}")
+
+    def _leave(self, report: Report) -> None:
+        """Write where the sweeps stopped, and the report; a resident only what changed, or once a minute."""
+        now_s = self.bucket.ambient.boot_s()
+        try:
+            cursors = self.memory.cursors
+            if cursors is not None and self._is_due(self._saved, now_s, cursors, lazily=True):
+                self.bucket.put(keys.SWEEP_CURSOR, cursors)
+                self._saved = (now_s, copy.deepcopy(cursors))
+            shown = report.unchanged_part()
+            if self._is_due(self._written, now_s, shown, lazily=False):
+                write_report(self.bucket, report.as_json())
+                self._written = (now_s, shown)
+        except StoreError as failed:
+            report.deferred.append(("report", failed.message))
+
+    def _is_due(
+        self, last: tuple[float, dict[str, Any]] | None, now_s: float, value: dict[str, Any], *, lazily: bool
+    ) -> bool:
+        """`lazily`: changes wait for the minute too, and what never changed is never written."""
+        if last is None:
+            return not lazily or any(value.values())
+        if not self._resident:
+            return not lazily or last[1] != value
+        minute_over = now_s - last[0] >= RESIDENT_REPORT_S
+        return (last[1] != value and minute_over) if lazily else (last[1] != value or minute_over)

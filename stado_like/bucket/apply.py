@@ -1,0 +1,276 @@
+"""One action of a plan -> the transition that carries it out. Nothing here decides but what has to be asked at the last
+moment.
+
+The plan is made of reads that may be seconds old. Most actions do not mind: they end in an idempotent transition that
+looks by itself. A death does mind: before its end record is sent the reads must be younger than ten seconds, else they
+are made again and judged again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from stado_like.bucket import cancel, entries, mend, settle
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.end import Seen, commit, compose, is_over
+from stado_like.bucket.load_world import Memory, Mending
+from stado_like.bucket.look import look_again
+from stado_like.job import codec, keys, reasons
+from stado_like.job.budget import Ended
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Budgets, Heartbeat
+from stado_like.job.states import Cause, TaskState
+from stado_like.job.terms import terms_of
+from stado_like.planning import liveness
+from stado_like.planning.actions import (
+    Action,
+    BrakePulled,
+    Deferred,
+    DropSpent,
+    MendJob,
+    MoveDue,
+    Reap,
+    Remember,
+    SettleCancel,
+    SettleEnded,
+    SweepJob,
+)
+
+_STOP_CAUSES = {cause.value: cause for cause in Cause if cause is not Cause.NONE}
+MEND_FIRST_S = 60.0
+MEND_MOST_S = 600.0
+LOOK_AGAIN_S = 30.0
+
+
+@dataclass(slots=True)
+class Did:
+    """What carrying out an action came to: counts for the report, sentences for people, and why it was left for later,
+    if it was."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    deferred: str = ""
+
+
+def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
+    """Carry out one action. Idempotent. Raises `StoreUnavailable` (the next tick does it) and `BadRecord` (set it
+    aside)."""
+    match action:
+        case SettleCancel():
+            return _settle_cancel(bucket, action)
+        case MoveDue():
+            return _counted("moved", 1 if entries.move_due(bucket, action.entry) is not None else 0)
+        case DropSpent():
+            return _drop_spent(bucket, action)
+        case Remember():
+            return _remember(bucket, action, memory)
+        case Reap():
+            return _reap(bucket, action)
+        case SettleEnded():
+            return _settle_ended(bucket, action)
+        case MendJob():
+            return _mend(bucket, action, memory)
+        case SweepJob():
+            return _sweep(bucket, action, memory)
+        case BrakePulled():
+            return Did(deferred=brake_sentence(action))
+        case Deferred():
+            return Did(deferred=action.why)
+
+
+def describe(action: Action) -> str:
+    """What an action is about, in a word or two: for the report and for `scheduler plan`."""
+    match action:
+        case SettleCancel():
+            return f"settle the cancel of {action.job}" + (f" task {action.rank}" if action.rank is not None else "")
+        case MoveDue() | DropSpent():
+            return f"{'queue' if isinstance(action, MoveDue) else 'drop the spent entry of'} {action.entry.attempt}"
+        case Remember():
+            return f"arm {len(action.armed)}, clear {len(action.cleared)}"
+        case Reap():
+            return f"reap {action.attempt}"
+        case SettleEnded():
+            return f"settle {action.attempt}"
+        case MendJob() | SweepJob():
+            return f"look after {action.job}"
+        case BrakePulled():
+            return "brake"
+        case Deferred():
+            return action.what
+
+
+def brake_sentence(pulled: BrakePulled) -> str:
+    names = ", ".join(pulled.machines)
+    seen = f"{len(pulled.machines)} of {pulled.of_machines} machines with running work look dead at once: {names}"
+    if pulled.released:
+        return f"{seen}; {pulled.released} attempts go now, {len(pulled.attempts)} wait for the next minutes"
+    return f"{seen}; none of {len(pulled.attempts)} attempts is reaped (`scheduler tick --reap-now` overrides)"
+
+
+def _counted(name: str, n: int, *notes: str) -> Did:
+    return Did(Counter({name: n}) if n else Counter(), list(notes))
+
+
+def _settle_cancel(bucket: Bucket, action: SettleCancel) -> Did:
+    job = bucket.job(action.job)
+    if job is None:
+        bucket.drop(keys.cancel_index(action.job, action.rank))
+        return _counted("orphans", 1)
+    terms = terms_of(job.document)
+    if action.rank is not None:
+        over = cancel.carry_out_stop(bucket, action.job, action.rank, job, terms)
+        return _counted("stops_settled", int(over))
+    done = cancel.carry_out(bucket, action.job, job, terms)
+    return Did(Counter({"ended": done.ended, "still_running": done.running, "settled": int(done.over)}))
+
+
+def _drop_spent(bucket: Bucket, action: DropSpent) -> Did:
+    """An index may be old: the claim is looked for by its key before the entry goes."""
+    if not any(bucket.present(keys.running(action.entry.attempt))):
+        return Did()
+    bucket.drop(action.entry.key)
+    return _counted("spent", 1)
+
+
+def _remember(bucket: Bucket, action: Remember, memory: Memory) -> Did:
+    bucket.put(keys.OBSERVED, action.observed)
+    memory.observed = ("", action.observed)  # read again by the next tick: its etag is not known here
+    return Did(Counter({"armed": len(action.armed), "cleared": len(action.cleared)}))
+
+
+def _reap(bucket: Bucket, action: Reap) -> Did:
+    """End an attempt as lost, and carry out what that decides. Somebody else's end, if it came first, is carried out
+    instead."""
+    a = action.attempt
+    claim = action.look.held.claim
+    job = bucket.job(a.job)
+    before = bucket.end(a.previous) if a.previous is not None else None
+    if job is None or (a.previous is not None and (before is None or before.is_final)):
+        settle.drop_orphan(bucket, a, claim.queue_key)  # no such job, or a stray claim: nothing that could end
+        return _counted("orphans", 1)
+    look = action.look
+    while True:
+        beat = look.beat.record if look.beat is not None else None
+        record = compose(
+            bucket,
+            a,
+            terms_of(job.document),
+            before.budgets if before is not None else Budgets(),
+            _how_it_ended(bucket, a, beat, undelivered=look.beat is None, last_seen_at=look.signature[1]),
+            _seen(action, beat, look.signature[1]),
+        )
+        if bucket.ambient.boot_s() - look.read_at <= liveness.READS_HOLD_S:  # guard: reap reads fresh
+            break
+        again = look_again(bucket, look.held)
+        if again is None:
+            return Did(Counter({"gone": 1}))
+        if again.ended_at:
+            return _settle_ended(bucket, SettleEnded(again.held))
+        if not liveness.is_stale(again) or not liveness.is_down(again, action.armed):
+            return Did(Counter({"recovered": 1}), [f"{a} gave a sign of life at the last moment"])
+        look = again
+    end = commit(bucket, a, codec.encode(record)).end
+    settle.settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)
+    if end.nonce != record.nonce:
+        return Did(Counter({"fenced": 1}), [f"{a} had ended meanwhile: {end.reason}"])
+    name = "undelivered" if action.undelivered else "reaped"
+    return _counted(name, 1, f"{a} on {claim.worker or 'an unknown worker'}: {end.outcome.value}, {end.reason}")
+
+
+def _how_it_ended(
+    bucket: Bucket, a: AttemptId, beat: Heartbeat | None, *, undelivered: bool, last_seen_at: float
+) -> Ended:
+    """A machine lost under a stop ended as the stop asked: Cancelled, not Down."""
+    if undelivered:
+        return Ended(Cause.UNDELIVERED, reasons.UNDELIVERED)
+    running_s = max(0.0, last_seen_at - beat.running_at) if beat is not None and beat.running_at else 0.0
+    if beat is not None and beat.state is TaskState.STOPPING:
+        if is_over(bucket, a):
+            return Ended(Cause.REQUESTED, reasons.LOST_WHILE_STOPPING, running_s)
+        asked = _STOP_CAUSES.get(beat.stop_cause)
+        if asked is not None:
+            return Ended(asked, reasons.LOST_WHILE_STOPPING, running_s)
+    return Ended(Cause.MACHINE_LOST, reasons.NO_HEARTBEAT, running_s)
+
+
+def _seen(action: Reap, beat: Heartbeat | None, last_seen_at: float) -> Seen:
+    claim = action.look.held.claim
+    if beat is None:
+        return Seen(worker=claim.worker, claimed_at=claim.since, by="tick")
+    return Seen(
+        worker=claim.worker,
+        claimed_at=claim.since,
+        started_at=beat.started_at,
+        running_at=beat.running_at,
+        by="tick",
+        history=beat.history,
+        notes=(f"last heartbeat at {last_seen_at:.3f} (store time)",),
+    )
+
+
+def _settle_ended(bucket: Bucket, action: SettleEnded) -> Did:
+    a, claim = action.attempt, action.held.claim
+    end = bucket.end(a)
+    if end is None:
+        return Did()
+    done = settle.settle(bucket, a, end, queue_key=claim.queue_key, mending=True)
+    return Did(
+        Counter(
+            {"settled": 1, "queued": len(done.entries), "jobs_over": int(done.job_over), "orphans": int(done.orphan)}
+        )
+    )
+
+
+def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
+    """Look after a job of open/, as often as it is worth the requests.
+
+    The ranks of a large job are gone through once a minute, and less often while nothing is found. In between it is
+    only asked whether all tasks are over: when nobody holds any, at once after the last holder let go, else every half
+    minute.
+    """
+    now_s = bucket.ambient.boot_s()
+    last = memory.mended.get(action.job)
+    ranks = last is None or now_s - last.ranks_at >= last.ranks_wait_s
+    if (
+        last is not None
+        and not ranks
+        and (action.claimed or (not last.had_claims and now_s - last.looked_at < LOOK_AGAIN_S))
+    ):
+        memory.mended[action.job] = replace(last, had_claims=bool(action.claimed))
+        return Did()
+    places = (memory.cursors if memory.cursors is not None else {}).setdefault("ranks", {})
+    name = str(action.job)
+    done = mend.mend_job(
+        bucket,
+        action.job,
+        since=action.since,
+        claimed=action.claimed,
+        waiting=action.waiting,
+        cursor=int(places.get(name, 0)),
+        ranks=ranks,
+    )
+    places[name] = done.cursor
+    if done.over or not done.cursor:
+        del places[name]
+    if done.over:
+        memory.mended.pop(action.job, None)
+    else:
+        memory.mended[action.job] = _mended(last, now_s, ranks, done, bool(action.claimed))
+    counts = Counter({"looked": 1, "queued": len(done.queued), "over": int(done.over)})
+    return Did(counts, [f"{name}: {note}" for note in done.notes])
+
+
+def _mended(last: Mending | None, now_s: float, ranks: bool, done: mend.Mended, claimed: bool) -> Mending:
+    if last is not None and not ranks:
+        return replace(last, looked_at=now_s, had_claims=claimed)
+    before_s = last.ranks_wait_s if last is not None and not done.queued else 0.0
+    wait_s = 0.0 if done.cursor else min(max(before_s * 2, MEND_FIRST_S), MEND_MOST_S)
+    return Mending(now_s, now_s, wait_s, claimed)
+
+
+def _sweep(bucket: Bucket, action: SweepJob, memory: Memory) -> Did:
+    done = mend.sweep_job(bucket, action.job)
+    if done.over:
+        memory.settle(action.job)
+    return Did(Counter({"looked": 1, "queued": len(done.queued)}), [f"{action.job}: {note}" for note in done.notes])

@@ -1,0 +1,342 @@
+"""The reads of a tick: bucket -> `World`, with care about what an answer proves.
+
+A listing shows who is there, never who is not; a read that failed is kept as "unread" or "unknown" with its reason.
+What a listing's row shows unchanged is not read again: `Memory` keeps bodies by key and etag for as long as the process
+lives, and the places where the slow sweeps go on. A tick that starts with an empty memory is right, it only asks more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.look import look_at, ttl_of
+from stado_like.errors import BadRecord, NewerRecord, StoreError
+from stado_like.job import codec, keys
+from stado_like.job.keys import JobId
+from stado_like.job.records import Capacity, Claim, Observed
+from stado_like.planning import liveness
+from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, SweptJob, World
+from stado_like.store.protocol import Page, Row, Stat, Unchanged
+
+SWEPT_A_TICK = 50
+HEADS_AT_ONCE = 64
+SETTLED_REMEMBERED = 200_000
+TTLS_REMEMBERED = 10_000
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """When a job of open/ was last looked after, by `boot_s`; when its ranks were last gone through, and how long until
+    they are again."""
+
+    looked_at: float
+    ranks_at: float
+    ranks_wait_s: float
+    had_claims: bool
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a coordinator keeps between ticks of one process. All of it may be lost at any time."""
+
+    bodies: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    ttls: dict[JobId, float] = field(default_factory=dict)
+    observed: tuple[str, Observed] = ("", Observed())
+    armed_here: dict[str, tuple[tuple[str, float], float]] = field(default_factory=dict)
+    settled: set[JobId] = field(default_factory=set)
+    """Jobs of the sweep that need no second look: over, or known from open/."""
+    mended: dict[JobId, Mending] = field(default_factory=dict)
+    cursors: dict[str, Any] | None = None
+    """Where the sweeps go on: {"jobs": key, "queued": key, "ranks": {job: rank}}; as stored in
+    state/coordinator/sweep.json."""
+    slow_at: float | None = None
+    """When the slow listings (jobs, queued) were last made; `boot_s`."""
+
+    def settle(self, j: JobId) -> None:
+        if len(self.settled) >= SETTLED_REMEMBERED:
+            self.settled.clear()
+        self.settled.add(j)
+
+
+def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_every_s: float = 0.0) -> World:
+    """Read everything that a plan needs. Raises nothing for a failed read: the view says what it could not see.
+
+    `young_s`: rows of jobs/ and open/ younger than this are left to their submitter. `slow_every_s`: how often the
+    pages of jobs/ and queued/open are worth a listing.
+    """
+    reading = _Reading(bucket, memory)
+    held = reading.claims()
+    broadcasts, silent = reading.broadcasts(wanted=bool(held))
+    looks = reading.looks(held, broadcasts, silent)
+    later = reading.later()
+    cancels = reading.parsed("cancels", keys.CANCELS, lambda row: keys.parse_cancel_index(row.key))
+    opened = reading.parsed("open", keys.OPEN, lambda row: OpenJob(keys.parse_open_index(row.key), row.last_modified))
+    now = bucket.now()
+    queued: tuple[keys.Entry, ...] = ()
+    swept: tuple[SweptJob, ...] = ()
+    if memory.slow_at is None or bucket.ambient.boot_s() - memory.slow_at >= slow_every_s:
+        reading.cursors()
+        queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
+        swept = reading.page(
+            "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
+        )
+        memory.slow_at = bucket.ambient.boot_s()
+    observed = reading.observed()
+    if "open" not in reading.unread:
+        _forget_jobs(memory, {one.job for one in opened})
+    return World(
+        now=now,
+        looks=looks,
+        broadcasts=broadcasts,
+        later=later,
+        cancels=cancels,
+        open_jobs=tuple(one for one in opened if now - one.since >= young_s),
+        swept=tuple(one for one in swept if now - one.since >= young_s and one.job not in memory.settled),
+        queued=queued,
+        observed=observed,
+        armed_here_s=_armed_here(bucket, memory, observed, looks),
+        unread=reading.unread,
+        set_aside=tuple(reading.set_aside),
+    )
+
+
+def _forget_jobs(memory: Memory, opened: set[JobId]) -> None:
+    """Jobs that left open/ need no place in a sweep of their ranks."""
+    for j in [j for j in memory.mended if j not in opened]:
+        del memory.mended[j]
+    places = (memory.cursors or {}).get("ranks")
+    if isinstance(places, dict):
+        names = {str(j) for j in opened}
+        for name in [name for name in places if name not in names]:
+            del places[name]
+
+
+def _armed_here(bucket: Bucket, memory: Memory, observed: Observed, looks: tuple[Look, ...]) -> dict[str, float]:
+    """For how long this process has seen each arming stand unchanged; what another process armed is not in it."""
+    now_s = bucket.ambient.boot_s()
+    kept: dict[str, tuple[tuple[str, float], float]] = {}
+    signatures = {name: (one.etag, one.last_modified) for name, one in observed.armed.items()}
+    for name, signature in signatures.items():
+        known = memory.armed_here.get(name)
+        if known is not None and known[0] == signature:
+            kept[name] = known
+    stood = {name: now_s - since for name, (_, since) in kept.items()}
+    for look in looks:
+        name = str(look.attempt)
+        if not look.unknown and liveness.is_stale(look) and signatures.get(name) != look.signature:
+            kept[name] = (look.signature, now_s)  # this tick arms it
+            stood.pop(name, None)
+    memory.armed_here = kept
+    return stood
+
+
+class _Reading:
+    """The reads of one load, with what failed and what was set aside."""
+
+    def __init__(self, bucket: Bucket, memory: Memory) -> None:
+        self.bucket = bucket
+        self.memory = memory
+        self.unread: dict[str, str] = {}
+        self.set_aside: list[SetAside] = []
+
+    def rows(self, room: str, prefix: str) -> list[tuple[Row, float]]:
+        """Every row of a prefix with its page's `now`. A page that fails makes the whole room unread: half a listing is
+        none."""
+        found: list[tuple[Row, float]] = []
+        start_after = ""
+        try:
+            while True:
+                page = self.bucket.store.list(prefix, start_after=start_after)
+                found.extend((row, page.now) for row in page.rows)
+                if not page.more or not page.rows:
+                    return found
+                start_after = page.rows[-1].key
+        except StoreError as failed:
+            self.unread[room] = failed.message
+            return []
+
+    def parsed(self, room: str, prefix: str, parse: Callable[[Row], R]) -> tuple[R, ...]:
+        return self._parse((row for row, _ in self.rows(room, prefix)), parse)
+
+    def _parse(self, rows: Iterable[Row], parse: Callable[[Row], R]) -> tuple[R, ...]:
+        found = []
+        for row in rows:
+            try:
+                found.append(parse(row))
+            except BadRecord as bad:
+                self.set_aside.append(SetAside(row.key, bad.message))
+        return tuple(found)
+
+    def body(self, kind: type[R], row: Row) -> R | None:
+        """The body of a row, from memory where it is unchanged. None: gone since, or set aside. Raises `StoreError`."""
+        known = self.memory.bodies.get(row.key)
+        if known is not None and known[0] == row.etag:
+            return known[1]  # type: ignore[no-any-return]
+        try:
+            found = self.bucket.read(kind, row.key)
+        except BadRecord as bad:
+            self.set_aside.append(SetAside(row.key, bad.message))
+            return None
+        if found is None:
+            return None
+        self.memory.bodies[row.key] = (row.etag, found.record)
+        return found.record
+
+    def claims(self) -> list[Held]:
+        rows = self.rows("running", keys.RUNNING)
+        self._forget(keys.RUNNING, rows)
+        found: list[Held] = []
+        for row, now in rows:
+            try:
+                attempt = keys.parse_running(row.key)
+                claim = self.body(Claim, row)
+            except BadRecord as bad:
+                self.set_aside.append(SetAside(row.key, bad.message))
+                continue
+            except StoreError as failed:
+                self.unread["running"] = failed.message  # a claim whose holder is not known cannot be judged
+                return []
+            if claim is not None:
+                found.append(Held(attempt, claim, row.etag, row.last_modified, now))
+        return found
+
+    def broadcasts(self, *, wanted: bool) -> tuple[dict[str, Broadcast], dict[str, str]]:
+        """What each worker last said, and of which workers that could not be read, with why."""
+        if not wanted:
+            return {}, {}
+        rows = self.rows("capacity", keys.CAPACITY)
+        self._forget(keys.CAPACITY, rows)
+        found: dict[str, Broadcast] = {}
+        failing: dict[str, str] = {}
+        for row, now in rows:
+            try:
+                worker = keys.parse_capacity(row.key)
+            except BadRecord as bad:
+                self.set_aside.append(SetAside(row.key, bad.message))
+                continue
+            try:
+                capacity = self.body(Capacity, row)
+            except StoreError as failed:
+                failing[worker] = failed.message
+                continue
+            if capacity is not None:
+                found[worker] = Broadcast(worker, capacity, row.last_modified, now)
+        return found, failing
+
+    def _forget(self, prefix: str, rows: list[tuple[Row, float]]) -> None:
+        listed = {row.key for row, _ in rows}
+        for key in [key for key in self.memory.bodies if key.startswith(prefix) and key not in listed]:
+            del self.memory.bodies[key]
+
+    def looks(self, held: list[Held], broadcasts: dict[str, Broadcast], failing: dict[str, str]) -> tuple[Look, ...]:
+        found = {one.attempt: Look(one, vouched=True) for one in held if liveness.is_vouched(one, broadcasts)}
+        rest = [one for one in held if one.attempt not in found]
+        for at in range(0, len(rest), HEADS_AT_ONCE):
+            some = rest[at : at + HEADS_AT_ONCE]
+            for one, ended in zip(some, self._ends(some), strict=True):
+                found[one.attempt] = self._look(one, ended, failing.get(one.claim.worker, ""))
+        return tuple(found[one.attempt] for one in held)
+
+    def _ends(self, some: list[Held]) -> list[Stat | StoreError | None]:
+        wanted = [keys.end(one.attempt) for one in some]
+        try:
+            return list(self.bucket.store.heads(wanted))
+        except StoreError:
+            return [self._end(key) for key in wanted]  # one by one: a single one that fails blinds nobody else
+
+    def _end(self, key: str) -> Stat | StoreError | None:
+        try:
+            return self.bucket.store.head(key)
+        except StoreError as failed:
+            return failed
+
+    def _look(self, one: Held, ended: Stat | StoreError | None, silent: str) -> Look:
+        if isinstance(ended, StoreError):
+            return Look(one, unknown=ended.message)
+        try:
+            look = look_at(self.bucket, one, self._ttl, ended=ended)
+        except (StoreError, BadRecord) as failed:
+            return Look(one, unknown=failed.message)
+        if silent and liveness.is_stale(look):
+            return Look(one, unknown=f"the broadcast of {one.claim.worker} could not be read: {silent}")
+        return look
+
+    def _ttl(self, j: JobId) -> float:
+        known = self.memory.ttls.get(j)
+        if known is None:
+            if len(self.memory.ttls) >= TTLS_REMEMBERED:
+                self.memory.ttls.clear()
+            known = self.memory.ttls[j] = ttl_of(self.bucket, j)
+        return known
+
+    def later(self) -> tuple[keys.LaterEntry, ...]:
+        """Retries in order of their times: every one that is due, and the rest of the page."""
+        found: list[keys.LaterEntry] = []
+        start_after = ""
+        while True:
+            try:
+                page = self.bucket.store.list(keys.QUEUED_LATER, start_after=start_after)
+            except StoreError as failed:
+                self.unread["later"] = failed.message
+                return tuple(found)
+            found.extend(self._parse(page.rows, lambda row: keys.parse_later(row.key)))
+            if not page.more or not page.rows or (found and found[-1].due_ms > page.now * 1000):
+                return tuple(found)
+            start_after = page.rows[-1].key
+
+    def cursors(self) -> dict[str, Any]:
+        if self.memory.cursors is None:
+            self.memory.cursors = {}
+            try:
+                found = self.bucket.store.get(keys.SWEEP_CURSOR)
+                if found is not None:
+                    self.memory.cursors = codec.decode_plain(found.body, keys.SWEEP_CURSOR)
+            except BadRecord as bad:
+                self.set_aside.append(SetAside(keys.SWEEP_CURSOR, bad.message))
+            except StoreError as failed:
+                self.memory.cursors = None
+                self.unread["sweep"] = failed.message
+        return self.memory.cursors if self.memory.cursors is not None else {}
+
+    def page(self, room: str, prefix: str, rows: int, parse: Callable[[Row], R]) -> tuple[R, ...]:
+        """One page from where the last tick stopped; from the beginning again after the last one."""
+        cursors = self.cursors()
+        start_after = cursors.get(room, "")
+        try:
+            page: Page = self.bucket.store.list(
+                prefix, start_after=start_after if isinstance(start_after, str) else "", limit=rows
+            )
+        except StoreError as failed:
+            self.unread[room] = failed.message
+            return ()
+        cursors[room] = page.rows[-1].key if page.more and page.rows else ""
+        return self._parse(page.rows, parse)
+
+    def observed(self) -> Observed:
+        etag, known = self.memory.observed
+        try:
+            answer = (
+                self.bucket.store.get_if_changed(keys.OBSERVED, etag) if etag else self.bucket.store.get(keys.OBSERVED)
+            )
+            if isinstance(answer, Unchanged):
+                return known
+            if answer is None:
+                known, etag = Observed(), ""
+            else:
+                known, etag = codec.decode(Observed, answer.body, keys.OBSERVED), answer.etag
+        except NewerRecord as newer:
+            self.unread["observed"] = newer.message  # not ours to overwrite
+            return Observed()
+        except BadRecord as bad:
+            self.set_aside.append(SetAside(keys.OBSERVED, bad.message))
+            return Observed()  # every arming is lost: deaths are decided a TTL later, and the record is written anew
+        except StoreError as failed:
+            self.unread["observed"] = failed.message
+            return Observed()
+        self.memory.observed = (etag, known)
+        return known

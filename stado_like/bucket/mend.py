@@ -1,0 +1,234 @@
+"""What a transition leaves when it is cut short, found and finished: from `open/` for several-task jobs and deletions,
+from a sweep of `jobs/` for the rest.
+
+    submit cut short       →  the first entries, the index
+    a rank never released  →  its entry, if its lane lets it go
+    an attempt nowhere     →  its entry: open, and neither entry, claim nor end is there, asked in this order
+    all tasks over         →  verdict, final, indexes
+    a verdict or stop without its index, a deletion without its end  →  these
+
+Never all ranks of a large array at once: a page of ranks a time, from where the last one stopped; each lane's frontier
+is on the way, because the first rank of a lane without any trace is one of the ranks gone through. Running here beside
+the submitter, the supervisors or another tick is harmless: all of them write the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stado_like.bucket import delete, doorbell, entries, finish, load
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load import Listed
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import End, Job, Pointer
+from stado_like.job.terms import Terms, terms_of
+
+RANKS_A_TIME = 256
+ORPHAN_S = 24 * 3600.0
+
+
+@dataclass(slots=True)
+class Mended:
+    """What was done. `cursor`: the rank to go on with; 0 when the last page of ranks was looked through."""
+
+    queued: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    over: bool = False
+    cursor: int = 0
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.queued or self.notes or self.over)
+
+
+def mend_job(
+    bucket: Bucket,
+    j: JobId,
+    *,
+    since: float,
+    claimed: Mapping[int, int],
+    waiting: Mapping[int, int],
+    cursor: int = 0,
+    ranks: bool = True,
+) -> Mended:
+    """Finish what is unfinished about a job of open/. Raises `StoreUnavailable`, `BadRecord`.
+
+    `since`: when its index was written. `claimed`, `waiting`: ranks whose attempt was seen in running/ or queued/later
+    a moment ago. `ranks` False: only look whether it is over.
+    """
+    done = Mended(cursor=cursor)
+    job = bucket.job(j)
+    if bucket.tombstone(j) is not None:
+        delete.finish_deletion(bucket, j, job)
+        done.notes.append("finished its deletion")
+        done.over = True
+        return done
+    if job is None:
+        if bucket.now() - since > ORPHAN_S:
+            bucket.drop(keys.open_index(j))
+            done.notes.append("dropped its index: no such job for a day")
+            done.over = True
+        return done
+    terms = terms_of(job.document)
+    if not terms.several:
+        done.over = _deletion_never_begun(bucket, j, since, done)
+        return done
+    listed = load.list_status(bucket, j)
+    if "final" in listed.own:
+        done.over = _drop_indexes(bucket, j, listed, since, done)
+        return done
+    if "verdict" in listed.own and _index_verdict(bucket, j):
+        done.notes.append("wrote the index of its verdict")
+    if _stops_without_index(bucket, j, listed):
+        done.notes.append("wrote the index of stops")
+    if ranks and "verdict" not in listed.own:
+        _go_through(bucket, j, job, terms, listed, claimed, waiting, done)
+    going_on = done.queued or claimed or (waiting and "verdict" not in listed.own)
+    if not going_on:
+        done.over = finish.finish_if_over(bucket, j, job, terms, listed)
+    if done.queued:
+        doorbell.ring(bucket, *(("entry", key) for key in done.queued))
+    return done
+
+
+def _deletion_never_begun(bucket: Bucket, j: JobId, since: float, done: Mended) -> bool:
+    """An index that only a deletion writes, and no tombstone: nothing was taken away. Its writer may still be on its
+    way, for a day."""
+    if bucket.now() - since <= ORPHAN_S:
+        return False
+    bucket.drop(keys.open_index(j))
+    done.notes.append("dropped the index of a deletion that never began")
+    return True
+
+
+def _drop_indexes(bucket: Bucket, j: JobId, listed: Listed, since: float, done: Mended) -> bool:
+    """The job is final and settled but for its indexes. One that a deletion wrote a moment ago is left to it."""
+    found = bucket.read(Pointer, keys.open_index(j))
+    if found is not None and found.record.what == "deletion" and bucket.now() - since <= ORPHAN_S:
+        return False
+    bucket.drop(
+        keys.cancel_index(j), *(keys.cancel_index(j, rank) for rank in sorted(listed.stops)), keys.open_index(j)
+    )
+    done.notes.append("dropped the indexes of a job that is over")
+    return True
+
+
+def _index_verdict(bucket: Bucket, j: JobId) -> bool:
+    """The index of an early verdict, where whoever decided it died before writing it."""
+    verdict = bucket.verdict(j)
+    if verdict is None or not verdict.early:
+        return False
+    if any(bucket.present(keys.cancel_index(j))):
+        return False
+    bucket.ensure(keys.cancel_index(j), Pointer(what=verdict.reason, at=verdict.at))
+    doorbell.ring(bucket, ("cancel", str(j)))
+    return True
+
+
+def _stops_without_index(bucket: Bucket, j: JobId, listed: Listed) -> bool:
+    """Stops of ranks that go on, not yet in the index. (A rank's end settles its stop: its index is gone for good.)"""
+    wrote = False
+    for rank in sorted(listed.stops):
+        if load.task_now(bucket, j, rank, listed).is_over or any(bucket.present(keys.cancel_index(j, rank))):
+            continue
+        stop = bucket.stop(j, rank)
+        if stop is not None:
+            bucket.ensure(keys.cancel_index(j, rank), Pointer(what=stop.reason, at=stop.at))
+            wrote = True
+    return wrote
+
+
+def _go_through(
+    bucket: Bucket,
+    j: JobId,
+    job: Job,
+    terms: Terms,
+    listed: Listed,
+    claimed: Mapping[int, int],
+    waiting: Mapping[int, int],
+    done: Mended,
+) -> None:
+    """A page of ranks: queue again what is nowhere, release what its lane lets go. Those seen elsewhere a moment ago
+    need no look."""
+    first = done.cursor if done.cursor < terms.tasks else 0
+    last = min(first + RANKS_A_TIME, terms.tasks)
+    done.cursor = last if last < terms.tasks else 0
+    for rank in range(first, last):
+        newest = max(listed.ends.get(rank, ()), default=0)
+        if max(claimed.get(rank, 0), waiting.get(rank, 0)) > newest:
+            continue
+        traced = rank in listed.ends or rank in listed.beats
+        if traced or rank < terms.lane_width:
+            task = load.task_now(bucket, j, rank, listed)
+            if task.open is not None:
+                _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
+        elif _may_go(bucket, j, terms, rank - terms.lane_width, listed, claimed):
+            _queue_if_nowhere(bucket, job, terms, keys.attempt_of(j, rank, 1), None, done)
+
+
+def _may_go(bucket: Bucket, j: JobId, terms: Terms, before: int, listed: Listed, claimed: Mapping[int, int]) -> bool:
+    """Whether its lane has released the rank after `before`."""
+    if not terms.release_by_end:
+        return before in listed.ends or before in claimed or before in listed.beats
+    return before in listed.ends and load.task_now(bucket, j, before, listed).is_over  # guard: lane rule
+
+
+def _queue_if_nowhere(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, before: End | None, done: Mended) -> None:
+    """Queue an attempt that nobody can find. It passes from its entry to its claim to its end, and is looked for in
+    this order; a verdict that came meanwhile forbids it."""
+    if any(bucket.present(*entries.all_keys(job, terms, a, before))):
+        return
+    if any(bucket.present(keys.running(a))) or any(bucket.present(keys.end(a))):
+        return
+    if any(bucket.present(keys.verdict(a.job), keys.tombstone(a.job))):
+        return
+    if before is None:
+        done.queued.append(entries.enqueue(bucket, job, terms, a))
+    else:
+        done.queued.append(entries.enqueue_after(bucket, job, terms, a, before))
+
+
+def sweep_job(bucket: Bucket, j: JobId) -> Mended:
+    """One row of jobs/: what no index shows. `over`: it needs no second look. Raises `StoreUnavailable`, `BadRecord`."""
+    done = Mended()
+    job = bucket.job(j)
+    if job is None:
+        return done
+    if bucket.tombstone(j) is not None:
+        if bucket.ensure(keys.open_index(j), Pointer(what="deletion", at=bucket.now())):
+            done.notes.append("a deletion without its index: it is finished from there")
+        return done
+    terms = terms_of(job.document)
+    if terms.several:
+        return _sweep_several(bucket, j, job, done)
+    task = load.task_now(bucket, j, 0, Listed())
+    if task.open is None:
+        # Its last end says it all; what a canceller left in the index goes by the index.
+        done.over = True
+        return done
+    if any(bucket.present(keys.verdict(j))):
+        if _index_verdict(bucket, j):
+            done.notes.append("wrote the index of its verdict")
+        return done
+    stop = bucket.stop(j, 0)
+    if stop is not None:
+        if bucket.ensure(keys.cancel_index(j, 0), Pointer(what=stop.reason, at=stop.at)):
+            done.notes.append("wrote the index of its stop")
+        return done
+    _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
+    if done.queued:
+        doorbell.ring(bucket, *(("entry", key) for key in done.queued))
+    return done
+
+
+def _sweep_several(bucket: Bucket, j: JobId, job: Job, done: Mended) -> Mended:
+    if any(bucket.present(keys.final(j))):
+        done.over = True
+    elif any(bucket.present(keys.open_index(j))):
+        done.over = True  # it is mended from there
+    else:
+        bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
+        done.notes.append("put back into the index of open jobs")
+    return done

@@ -1,0 +1,116 @@
+"""What a tick may do, as data: printable, comparable, and a dry run for free. `bucket/apply` carries each out.
+
+An action names what was seen, never how to write it: whoever carries it out looks again where the protocol asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
+from stado_like.job.records import Armed, Observed
+from stado_like.planning.world import Held, Look
+
+
+@dataclass(frozen=True, slots=True)
+class SettleCancel:
+    """A verdict or a person's stop (`rank`) whose index still stands: end what is queued, let the rest be stopped."""
+
+    job: JobId
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveDue:
+    """A retry whose time has come: its entry moves from later to open."""
+
+    entry: LaterEntry
+
+
+@dataclass(frozen=True, slots=True)
+class DropSpent:
+    """An entry of an attempt that is claimed: spent, and in everybody's way."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """What this tick saw Stale, kept for the next one. `armed` and `cleared` are for people."""
+
+    observed: Observed
+    armed: tuple[str, ...] = ()
+    cleared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reap:
+    """Decide the death of an attempt. `undelivered`: no heartbeat was ever written, so nothing had started."""
+
+    look: Look
+    armed: Armed
+    undelivered: bool
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.look.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class SettleEnded:
+    """A claim whose end record exists: what it decided was not carried out to the last step."""
+
+    held: Held
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.held.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class MendJob:
+    """A row of open/: release missing ranks, queue lost attempts again, write the final, finish a deletion.
+
+    `claimed` and `waiting` are ranks with an attempt that was seen in running/ or in queued/later: those need no look.
+    """
+
+    job: JobId
+    since: float
+    claimed: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepJob:
+    """A row of jobs/: a one-task job whose submit may have been cut short, a several-task job without its index."""
+
+    job: JobId
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrakePulled:
+    """More than half of the machines with running work, and at least two, look dead at once: none is reaped.
+
+    `until`: when they go unless something moves, store time; 0 when they go now, `released` of them.
+    """
+
+    machines: tuple[str, ...]
+    of_machines: int
+    attempts: tuple[str, ...]
+    since: float
+    until: float
+    released: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Left for the next tick, because it could not be told, or may not be done yet."""
+
+    what: str
+    why: str
+
+
+Action = (
+    SettleCancel | MoveDue | DropSpent | Remember | Reap | SettleEnded | MendJob | SweepJob | BrakePulled | Deferred
+)

@@ -1,0 +1,128 @@
+"""World -> plan: what one tick does, as numbered passes of actions. Pure, so a plan can be printed, compared, and shown
+without being carried out.
+
+The order of the passes: whatever a person asked for first; then what gives waiting work its turn; deaths after that,
+since a look at them is worth the more the younger it is; then what others left half-way; the slow sweep last, because
+nothing waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.planning import liveness
+from stado_like.planning.actions import (
+    Action,
+    Deferred,
+    DropSpent,
+    MendJob,
+    MoveDue,
+    SettleCancel,
+    SettleEnded,
+    SweepJob,
+)
+from stado_like.planning.world import World
+
+PASSES = ("cancels", "later", "reap", "ends", "jobs", "sweep")
+SPENT_A_TICK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The passes in order. `next_due_at`: when the next waiting retry is due, store time; None when none waits."""
+
+    passes: tuple[tuple[str, tuple[Action, ...]], ...]
+    next_due_at: float | None = None
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return tuple(action for _, actions in self.passes for action in actions)
+
+
+def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Plan:
+    """What to do about `world`. `settling_s`: ends younger than this are left to those who are settling them right now."""
+    return Plan(
+        passes=(
+            ("cancels", tuple(_cancels(world))),  # 1. verdicts and stops not carried out yet
+            ("later", tuple(_later(world))),  # 2. retries that are due; entries that are spent
+            ("reap", tuple(_reap(world, reap_now))),  # 3. who is dead
+            ("ends", tuple(_ends(world, settling_s))),  # 4. ends that nobody carried out to the last step
+            ("jobs", tuple(_jobs(world))),  # 5. lanes, lost attempts, finals, deletions
+            ("sweep", tuple(_sweep(world))),  # 6. a page of all jobs, for what no index shows
+        ),
+        next_due_at=_next_due(world),
+    )
+
+
+def _unread(world: World, *rooms: str) -> Iterator[Deferred]:
+    for room in rooms:
+        if room in world.unread:
+            yield Deferred(room, f"could not be listed: {world.unread[room]}")
+
+
+def _cancels(world: World) -> Iterator[Action]:
+    yield from _unread(world, "cancels")
+    whole = {job for job, rank in world.cancels if rank is None}
+    for job, rank in world.cancels:
+        if rank is None or job not in whole:  # a job's verdict ends the stopped ranks too
+            yield SettleCancel(job, rank)
+
+
+def _later(world: World) -> Iterator[Action]:
+    yield from _unread(world, "later", "queued")
+    for entry in world.later:
+        if entry.due_ms <= world.now * 1000:
+            yield MoveDue(entry)
+    held = {look.attempt for look in world.looks}
+    spent = [entry for entry in world.queued if entry.attempt in held]
+    for one in spent[:SPENT_A_TICK]:
+        yield DropSpent(one)
+
+
+def _next_due(world: World) -> float | None:
+    waiting = [entry.due_ms / 1000 for entry in world.later if entry.due_ms > world.now * 1000]
+    return min(waiting, default=None)
+
+
+def _reap(world: World, reap_now: bool) -> Iterator[Action]:
+    judged = liveness.judge(world, reap_now=reap_now)
+    yield from judged.deferred
+    if judged.brake is not None:
+        yield judged.brake
+    if judged.remember is not None:
+        yield judged.remember  # before anybody goes: what the brake let through is counted even if this tick dies
+    yield from judged.reaps
+
+
+def _ends(world: World, settling_s: float) -> Iterator[Action]:
+    for look in world.looks:
+        if look.ended_at and max(0.0, look.now - look.ended_at) >= settling_s:
+            yield SettleEnded(look.held)
+
+
+def _jobs(world: World) -> Iterator[Action]:
+    yield from _unread(world, "open")
+    cancelled = {job for job, rank in world.cancels if rank is None}
+    claimed = _by_job(look.attempt for look in world.looks)
+    waiting = _by_job(entry.attempt for entry in world.later)
+    for one in world.open_jobs:
+        if one.job not in cancelled:  # else the first pass ended what was queued, and writes the final
+            yield MendJob(one.job, one.since, claimed[one.job], waiting[one.job])
+
+
+def _by_job(attempts: Iterable[AttemptId]) -> defaultdict[JobId, dict[int, int]]:
+    found: defaultdict[JobId, dict[int, int]] = defaultdict(dict)
+    for attempt in attempts:
+        found[attempt.job][attempt.rank] = max(attempt.n, found[attempt.job].get(attempt.rank, 0))
+    return found
+
+
+def _sweep(world: World) -> Iterator[Action]:
+    yield from _unread(world, "jobs")
+    held = {look.attempt.job for look in world.looks}  # a holder's own looks obey every verdict
+    for one in world.swept:
+        if one.job not in held:
+            yield SweepJob(one.job, one.since)

@@ -1,0 +1,145 @@
+"""A frozen view of the bucket, as a tick read it: what is known, with the store's own times, and what could not be
+read.
+
+A view is never of one instant: each answer has its own `now`, and an age compares two times of one answer. "Could not
+be read" is a third answer beside "there" and "not there": it is kept as a sentence (`Look.unknown`, `World.unread`), so
+that the plan can defer instead of guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
+from stado_like.job.records import Capacity, Claim, Heartbeat, Observed
+
+STALE_GRACE_S = 15.0
+BROADCAST_GRACE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row of running/ with its body: a claim that stood when it was listed. `last_modified` and `now` are of the
+    listing."""
+
+    attempt: AttemptId
+    claim: Claim
+    etag: str
+    last_modified: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A heartbeat object. `record` is None when its body could not be understood: it was written all the same, and that
+    is the proof."""
+
+    etag: str
+    last_modified: float
+    now: float
+    record: Heartbeat | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """The newest object below an attempt's own checkpoint prefix."""
+
+    last_modified: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One claim and what a tick saw of its life.
+
+    `vouched`: its worker's word stands, nothing else was read. `unknown`: why it could not be looked at, else empty.
+    `ended_at`: when its end record was written, 0 when there is none. `beat` None: no heartbeat was ever written, the
+    claim counts as one. `blob` is looked for only when the heartbeat is late. `read_at`: the tick's own clock that
+    never jumps, before the first of these reads.
+    """
+
+    held: Held
+    ttl_s: float = 60.0
+    vouched: bool = False
+    unknown: str = ""
+    ended_at: float = 0.0
+    beat: Beat | None = None
+    blob: Blob | None = None
+    read_at: float = 0.0
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.held.attempt
+
+    @property
+    def machine(self) -> str:
+        return self.held.claim.worker
+
+    @property
+    def now(self) -> float:
+        """Store time in the answer that brought the heartbeat, or the claim that stands for it."""
+        return self.beat.now if self.beat else self.held.now
+
+    @property
+    def signature(self) -> tuple[str, float]:
+        """What must not change while an attempt is armed: the etag and the time of its heartbeat, or of its claim."""
+        return (self.beat.etag, self.beat.last_modified) if self.beat else (self.held.etag, self.held.last_modified)
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """What a worker last said of itself."""
+
+    worker: str
+    capacity: Capacity
+    last_modified: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A row of open/: a several-task job that is not over, or a deletion under way. `since`: when the index was
+    written."""
+
+    job: JobId
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SweptJob:
+    """A row of the page of jobs/ that this tick looks through."""
+
+    job: JobId
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A record that a tick could not use, and why. The rest goes on."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything a plan is made of.
+
+    `looks` has one row per claim. `unread` maps what could not be listed (running, capacity, later, cancels, open,
+    queued, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt armed, by a
+    clock that never jumps; attempts that another process armed are not in it.
+    """
+
+    now: float
+    looks: tuple[Look, ...] = ()
+    broadcasts: Mapping[str, Broadcast] = field(default_factory=dict)
+    later: tuple[LaterEntry, ...] = ()
+    cancels: tuple[tuple[JobId, int | None], ...] = ()
+    open_jobs: tuple[OpenJob, ...] = ()
+    swept: tuple[SweptJob, ...] = ()
+    queued: tuple[Entry, ...] = ()
+    observed: Observed = field(default_factory=Observed)
+    armed_here_s: Mapping[str, float] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
