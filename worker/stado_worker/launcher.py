@@ -9,14 +9,20 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import orjson
+
 from stado_like.ambient import REAL, Ambient
-from stado_worker.nursery import Nursery
+from stado_worker.nursery import KIND, Nursery
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import group_name
 from stado_worker.shim.process import kill_attempt
+
+WARM_IDLE_S = 5.0
+MESSAGE_BYTES = 65_536
 
 
 class Launcher(Protocol):
@@ -40,26 +46,60 @@ class Launcher(Protocol):
 
 
 @dataclass(slots=True)
+class _Warm:
+    """A supervisor process that has finished a short task and waits for another."""
+
+    channel: socket.socket
+    since_s: float
+
+
+@dataclass(slots=True)
 class NurseryLauncher:
-    """Supervisors of this machine. `selector` is the agent's: pidfds are registered in it with their attempt's id."""
+    """Supervisors of this machine.
+
+    Each one started by us has a channel, registered in the agent's `selector` with its attempt's id: readable means that the attempt has
+    ended (the process says that it is idle, or is gone). An adopted one has a pidfd instead.
+    """
 
     nursery: Nursery
     selector: selectors.BaseSelector
     ambient: Ambient = REAL
+    _channels: dict[str, socket.socket] = field(default_factory=dict)
     _pidfds: dict[str, int] = field(default_factory=dict)
+    _warm: list[_Warm] = field(default_factory=list)
 
     def launch(self, folder: AttemptDir) -> None:
-        self._watch(folder, self.nursery.launch(folder.path))
+        self.forget(folder)
+        channel = self._hand_to_a_warm_one(folder)
+        if channel is None:
+            channel, theirs = socket.socketpair(socket.AF_UNIX, KIND)
+            try:
+                self.nursery.launch(folder.path, theirs)
+            except BaseException:
+                channel.close()
+                raise
+            finally:
+                theirs.close()
+        self._channels[folder.attempt_id] = channel
+        self.selector.register(channel, selectors.EVENT_READ, folder.attempt_id)
+
+    def _hand_to_a_warm_one(self, folder: AttemptDir) -> socket.socket | None:
+        """An idle supervisor that took the attempt. One that died with the message unread leaves the attempt without a launch, which
+        the agent notices like any other supervisor that never came to life."""
+        while self._warm:
+            warm = self._warm.pop()
+            try:
+                warm.channel.sendall(orjson.dumps({"attempt_dir": str(folder.path)}) + b"\n")
+                return warm.channel
+            except OSError:
+                warm.channel.close()
+        return None
 
     def adopt(self, folder: AttemptDir) -> None:
         pid = (folder.read_proc() or {}).get("pid")
-        if isinstance(pid, int):
-            self._watch(folder, pid)
-
-    def _watch(self, folder: AttemptDir, pid: int) -> None:
-        self.forget(folder)
-        if not hasattr(os, "pidfd_open"):
+        if not isinstance(pid, int) or not hasattr(os, "pidfd_open"):
             return
+        self.forget(folder)
         try:
             fd = os.pidfd_open(pid)
         except OSError:
@@ -72,6 +112,29 @@ class NurseryLauncher:
         if fd is not None:
             self.selector.unregister(fd)
             os.close(fd)
+        channel = self._channels.pop(folder.attempt_id, None)
+        if channel is not None:
+            self.selector.unregister(channel)
+            self._keep_warm(channel, folder)
+
+    def _keep_warm(self, channel: socket.socket, folder: AttemptDir) -> None:
+        try:
+            said = channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        except OSError:
+            said = b""
+        if said and orjson.loads(said).get("idle") == str(folder.path):
+            self._warm.append(_Warm(channel, self.ambient.boot_s()))
+        else:
+            channel.close()
+
+    def trim(self) -> None:
+        """Let idle supervisors go after some seconds; they end at end of file."""
+        now_s = self.ambient.boot_s()
+        kept = [one for one in self._warm if now_s - one.since_s <= WARM_IDLE_S]
+        for one in self._warm:
+            if one not in kept:
+                one.channel.close()
+        self._warm = kept
 
     def nudge(self, folder: AttemptDir) -> None:
         """Only once `proc.json` stands: before that the signal has no handler yet and would kill it."""

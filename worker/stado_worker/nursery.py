@@ -37,9 +37,10 @@ ANSWER_S = 10.0
 START_S = 30.0
 MOST_MESSAGE_BYTES = 65_536
 # macOS has no datagrams with an end of file. A line per message works on a stream too: only one is ever under way.
-_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
 
-Entry = Callable[[str], None]
+Entry = Callable[..., None]
+"""Called in the fork with the attempt's folder and, where the agent sent one, the socket on which it hands on more."""
 
 
 class NurseryFailed(StadoError):
@@ -99,7 +100,7 @@ class Nursery:
     def start(self) -> None:
         """Start it and wait until it has imported everything. Raises NurseryFailed."""
         self.close()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, _KIND)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, KIND)
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
@@ -117,8 +118,9 @@ class Nursery:
                 f"The nursery {what}{told}", "Run `python -m stado_worker.nursery --help` by hand to see why"
             )
 
-    def launch(self, attempt_dir: Path) -> int:
-        """Have a supervisor forked for this attempt; its pid. A dead nursery is replaced once.
+    def launch(self, attempt_dir: Path, channel: socket.socket | None = None) -> int:
+        """Have a supervisor forked for this attempt; its pid. A dead nursery is replaced once. `channel`: the supervisor's
+        end of a socket pair, on which the agent may hand it another attempt after this one.
 
         Raises NurseryFailed (nothing started) and LaunchUnknown (it did not answer; it was replaced).
         """
@@ -126,7 +128,7 @@ class Nursery:
         for last_try in (False, True):
             if self._socket is None or not self.is_alive():
                 self.start()
-            answer = self._receive(self._answer_s) if self._send(body) else ""
+            answer = self._receive(self._answer_s) if self._send(body, channel) else ""
             if answer is None:
                 self._replace()
                 raise LaunchUnknown(
@@ -184,10 +186,13 @@ class Nursery:
             if log is not None:
                 log.close()
 
-    def _send(self, body: bytes) -> bool:
+    def _send(self, body: bytes, channel: socket.socket | None) -> bool:
         assert self._socket is not None
         try:
-            self._socket.sendall(body)
+            if channel is None:
+                self._socket.sendall(body)
+            else:
+                socket.send_fds(self._socket, [body], [channel.fileno()])
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True
@@ -239,7 +244,7 @@ def serve(channel: socket.socket, entry: Entry) -> None:
     """Fork a supervisor per message until the agent's end closes."""
     while True:
         try:
-            received = channel.recv(MOST_MESSAGE_BYTES)
+            received, fds, _, _ = socket.recv_fds(channel, MOST_MESSAGE_BYTES, 1)
             while received and not received.endswith(b"\n"):
                 more = channel.recv(MOST_MESSAGE_BYTES)
                 received = received + more if more else b""
@@ -255,15 +260,17 @@ def serve(channel: socket.socket, entry: Entry) -> None:
             answer = {"error": f"fork: {error.strerror}"}
         else:
             if pid == 0:
-                _become_supervisor(channel, attempt_dir, entry)
+                _become_supervisor(channel, attempt_dir, entry, fds)
             answer = {"pid": pid}
+        for fd in fds:
+            os.close(fd)
         try:
             channel.sendall(orjson.dumps(answer) + b"\n")
         except (BrokenPipeError, ConnectionResetError):
             return
 
 
-def _become_supervisor(channel: socket.socket, attempt_dir: str, entry: Entry) -> NoReturn:
+def _become_supervisor(channel: socket.socket, attempt_dir: str, entry: Entry, fds: list[int]) -> NoReturn:
     """In the fork. The socket goes first: held here, it would keep the agent's end from ever looking closed."""
     code = 1
     try:
@@ -271,7 +278,9 @@ def _become_supervisor(channel: socket.socket, attempt_dir: str, entry: Entry) -
         os.setsid()
         _reset_signals()
         _redirect(attempt_dir)
-        entry(attempt_dir)
+        for fd in fds:
+            os.set_inheritable(fd, False)
+        entry(attempt_dir, *(socket.socket(fileno=fd) for fd in fds))
         code = 0
     except BaseException:  # the last frame of this process: what happened must be readable, and only exit may follow
         traceback.print_exc()

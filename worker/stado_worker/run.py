@@ -104,9 +104,9 @@ class Worker:
             most_grace_s=self._options.most_grace_s,
             address=self._options.address,
         )
-        launcher = NurseryLauncher(self._nursery, self._selector, self._ambient)
+        self._launcher = NurseryLauncher(self._nursery, self._selector, self._ambient)
         self._agent = Agent(
-            self._bucket, options, launcher, self._offer(machine), ambient=self._ambient, log=self._log
+            self._bucket, options, self._launcher, self._offer(machine), ambient=self._ambient, log=self._log
         )
         return self._agent.recover()
 
@@ -150,6 +150,7 @@ class Worker:
     def turn(self, most_s: float = 60.0) -> bool:
         """One step, then wait for something to happen, at most `most_s`. False: this worker has nothing more to do."""
         wait_s = self.agent.step()
+        self._launcher.trim()
         self._sweep_folders()
         if self._is_done():
             return False

@@ -118,11 +118,11 @@ class Control:
         gone = self._runner.finish(KILL_WITHIN_S)
         exited = gone.exit
         if gone.out_of_memory:
-            over = Over(Cause.FAILURE, reasons.OOM_KILLED, exited, self._life.now(), _notes(gone))
+            over = Over(Cause.FAILURE, reasons.OOM_KILLED, exited, self._life.now(), _notes(gone), gone.stuck)
         elif exited is not None and exited.exit_code == 0:
-            over = Over(Cause.NONE, reasons.exited(0), exited, self._life.now(), _notes(gone))
+            over = Over(Cause.NONE, reasons.exited(0), exited, self._life.now(), _notes(gone), gone.stuck)
         else:
-            over = Over(Cause.FAILURE, _exit_reason(exited), exited, self._life.now(), _notes(gone))
+            over = Over(Cause.FAILURE, _exit_reason(exited), exited, self._life.now(), _notes(gone), gone.stuck)
         self._finish(over)
         return 0.0
 
@@ -145,7 +145,7 @@ class Control:
             notes = _notes(gone) if quiet else (*_notes(gone), f"killed after {self._read.stop_grace_s} s of grace")
             if gone.out_of_memory:
                 notes = (*notes, "OOMKilled")
-            self._finish(Over(stop.cause, stop.reason, gone.exit, self._life.now(), notes))
+            self._finish(Over(stop.cause, stop.reason, gone.exit, self._life.now(), notes, gone.stuck))
             return 0.0
         return max(0.0, min(POLL_STOPPING_S, self._kill_boot_s - now_s))
 

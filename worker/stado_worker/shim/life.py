@@ -40,13 +40,14 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The process and its whole tree are gone. `cause` NONE: it ended by itself, with `exit`."""
+    """The process and its whole tree are gone. `cause` NONE: it ended by itself, with `exit`. `stuck`: what would not die."""
 
     cause: Cause
     reason: str
     exit: Exit | None
     ended_at: float
     notes: tuple[str, ...] = ()
+    stuck: tuple[int, ...] = ()
 
 
 class Gate(Enum):
