@@ -20,6 +20,7 @@ from stado_cli.tree import Branch
 from stado_like.errors import Exit
 
 COMMANDS: dict[str, str] = {
+    "worker start": "Work on this machine, until stopped",
     "storage check": "Probe the store: which promises it keeps",
     "storage ls": "List the keys under a prefix",
     "storage stat": "Size, age and etag of one object",

@@ -10,6 +10,7 @@ import selectors
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 
 from stado_like.ambient import REAL, Ambient
@@ -55,12 +56,18 @@ class Worker:
     """One worker of this machine. `start()`, then `turn()` again and again, then `stop()`."""
 
     def __init__(
-        self, options: WorkerOptions, *, ambient: Ambient = REAL, log: Callable[[str], None] = lambda line: None
+        self,
+        options: WorkerOptions,
+        *,
+        state_dir: Path | None = None,
+        ambient: Ambient = REAL,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._options = options
         self._ambient = ambient
         self._log = log
-        self._home = WorkerHome(identity.state_home(), options.worker or identity.default_worker_id(identity.state_home()))
+        home = state_dir or identity.state_home()
+        self._home = WorkerHome(home, options.worker or identity.default_worker_id(home, ambient=ambient))
         self.meter = Meter()
         self._bucket = Bucket(open_store(options.store_url, meter=self.meter), ambient=ambient)
         self._selector = selectors.DefaultSelector()
