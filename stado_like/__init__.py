@@ -20,12 +20,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stado_like.client import Client, Job
     from stado_like.errors import StadoError
+    from stado_like.jobspec import JobSpec
     from stado_like.store.url import open_store
 
-__all__ = ["StadoError", "open_store"]
+__all__ = ["Client", "Job", "JobSpec", "StadoError", "open_store"]
 
-_HOMES = {"StadoError": "stado_like.errors", "open_store": "stado_like.store.url"}
+_HOMES = {
+    "Client": "stado_like.client",
+    "Job": "stado_like.client",
+    "JobSpec": "stado_like.jobspec",
+    "StadoError": "stado_like.errors",
+    "open_store": "stado_like.store.url",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@
     │   ├── CredentialsRefused
     │   ├── BucketMissing
     │   └── StoreUntrusted          a probe showed a broken promise
+    ├── TimedOut           (124)    what was waited for did not happen in the time given; it goes on
     ├── PartlyDone           (6)    the rest was done, something was set aside
     └── BadRecord            (6)    one stored record cannot be read; set aside, never fatal to a loop
         └── NewerRecord             written by a newer major version: upgrade before touching it
@@ -119,6 +120,11 @@ class BucketMissing(StoreError):
 
 class StoreUntrusted(StoreError):
     code = "STORE_UNTRUSTED"
+
+
+class TimedOut(StadoError):
+    code = "TIMED_OUT"
+    exit_code = Exit.TIMED_OUT
 
 
 class PartlyDone(StadoError):

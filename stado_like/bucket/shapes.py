@@ -154,6 +154,7 @@ def job_json(view: JobView) -> dict[str, Any]:
             "updated_at": iso(view.updated_at),
         },
         "history": _history(view.history),
+        "history_dropped": view.history.dropped,
         "task_names": [one.name for one in view.tasks],
         "task_counts": {state.value: count for state, count in sorted(view.counts.items())},
         "leader_task": display_name(view.terms, 0),
@@ -193,6 +194,7 @@ def task_json(task: TaskView) -> dict[str, Any]:
         "progress": None,
         "heartbeat_age_s": None if task.heard_s is None else round(task.heard_s, 3),
         "history": _history(task.history),
+        "history_dropped": task.history.dropped,
         "attempts": [attempt_json(one) for one in task.attempts],
         "iris": {"state": iris.name, "number": iris.number, "shown": iris.shown, "colour": iris.colour},
     }

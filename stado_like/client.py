@@ -1,0 +1,379 @@
+"""Everything a command does, for a program: submit, look, wait, read logs, cancel, delete.
+
+    client = Client("s3://bucket/prefix")
+    job = client.submit(command=["python", "train.py"], memory="16GiB", cpus=4, env={"SEED": "1"})
+    job.wait(timeout_s=3600); job.state; job.logs()
+
+The command line is a thin skin over this. A job is named by a person's words (`train`, `ws/train`, `train.2`), which
+are resolved to one incarnation once per call; a `Job` handle keeps the incarnation it was made for. The first write
+of a process through a URL probes the store; readers never do, so that they do not make what they only wanted to look
+at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stado_like import config
+from stado_like.ambient import REAL, Ambient
+from stado_like.bucket import cancel as cancelling
+from stado_like.bucket import delete as deleting
+from stado_like.bucket import doorbell, logs
+from stado_like.bucket import submit as submitting
+from stado_like.bucket.awaiting import Awaited
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.cancel import Cancelled
+from stado_like.bucket.listing import Listing, Wanted, list_deleted, list_jobs
+from stado_like.bucket.logs import JobFollower
+from stado_like.bucket.queue import QueueStatus, queue_status
+from stado_like.bucket.resolve import Meant, no_such_job, resolve
+from stado_like.bucket.shapes import JobRow, JobView, TaskView
+from stado_like.bucket.submit import DoneAndDeleted
+from stado_like.bucket.surroundings import Surroundings, WorkerView
+from stado_like.bucket.view import no_such_task, read_job, read_task
+from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Job as JobRecord
+from stado_like.job.records import Tombstone
+from stado_like.job.rollup import Rolled
+from stado_like.job.terms import Terms, terms_of
+from stado_like.jobspec import JobSpec, default_name, next_name
+from stado_like.patience import Note, Patience, silent
+from stado_like.store.protocol import ObjectStore, list_all
+from stado_like.store.url import open_store
+
+if TYPE_CHECKING:
+    from stado_like.store.meter import Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A handle on one incarnation of one job."""
+
+    client: Client
+    id: JobId
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    def view(self) -> JobView:
+        return self.client.view(self.id)
+
+    @property
+    def state(self) -> str:
+        """`Pending`, `Running`, `Completed`, …: looked up now."""
+        return self.view().state.value
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        """The state in which it ended. Raises `TimedOut`; the job goes on then."""
+        return self.client.wait([self.id], timeout_s)[0].state.value
+
+    def logs(self, task: int = 0, attempt: int | None = None, tail: int | None = None) -> str:
+        return self.client.logs(self.id, task, attempt, tail)
+
+    def raw_logs(self, task: int = 0, attempt: int | None = None) -> bytes:
+        return b"".join(self.client.raw_logs(self.id, task, attempt))
+
+    def cancel(self, reason: str = "") -> Cancelled:
+        return self.client.cancel(self.id, reason)
+
+    def stop_task(self, rank: int, reason: str = "") -> bool:
+        return self.client.task_stop(self.id, rank, reason)
+
+    def rerun(self, name: str = "") -> Job:
+        return self.client.rerun(self.id, name)
+
+    def delete(self) -> None:
+        self.client.delete(self.id)
+
+
+Words = str | JobId | Job
+
+
+class Client:
+    """One store, seen by a person or a program. Safe to share between threads."""
+
+    def __init__(
+        self,
+        store: str | config.Settings | None = None,
+        *,
+        workspace: str = "",
+        opened: ObjectStore | None = None,
+        meter: Meter | None = None,
+        ambient: Ambient = REAL,
+    ) -> None:
+        """`store`: a URL, settings, or nothing (settings from the environment and the file). `opened`: a store that
+        is open already.
+        """
+        settings = store if isinstance(store, config.Settings) else config.load({"store": store} if store else {})
+        self.settings = settings
+        self.workspace = workspace or settings.workspace
+        self.store = opened or open_store(settings.store, ambient=ambient, meter=meter)
+        self.bucket = Bucket(self.store, ambient=ambient)
+        self.ambient = ambient
+        self._trusted = False  # of this opened store: the verdict also sets it up
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ready_to_write(self) -> None:
+        """The store keeps its promises: probed by the first writer of a process. Raises `StoreUntrusted`,
+        `StoreUnavailable`.
+        """
+        if self._trusted:
+            return
+        from stado_like.store.probe import ensure_trusted
+
+        ensure_trusted(self.store, ambient=self.ambient)
+        self._trusted = True
+
+    # ---- submit
+
+    def submit(self, spec: JobSpec | None = None, *, request_id: str = "", **said: Any) -> Job:
+        """Submit a job. Fields of `JobSpec` may be given as keywords. Raises `InvalidSpecification`, `Conflict`,
+        store errors.
+        """
+        if spec is None:
+            spec = JobSpec(**said)
+        elif said:
+            raise UsageError(f"both a JobSpec and {', '.join(said)} were given", "Give one of them.")
+        return self.submit_document(self.document(spec), request_id=request_id)
+
+    def document(self, spec: JobSpec) -> dict[str, Any]:
+        """The stored form: name, workspace and directory filled in, validated, defaults applied. Nothing is written."""
+        from stado_like.job.spec.validate import validate
+
+        return validate(self._filled_in(spec.as_document()))
+
+    def _filled_in(self, said: dict[str, Any]) -> dict[str, Any]:
+        metadata, spec = said["metadata"], said["spec"]
+        if not isinstance(metadata, dict) or not isinstance(spec, dict):
+            return said
+        metadata.setdefault("workspace", self.workspace)
+        template = spec.get("task_template")
+        command = template.get("command") if isinstance(template, dict) else None
+        if "name" not in metadata and isinstance(command, str):
+            metadata["name"] = default_name(command, self.ambient.token())
+        workdir = spec.get("workdir")
+        if self.store.url.startswith("file:"):
+            if isinstance(workdir, str) and workdir:
+                spec["workdir"] = os.path.abspath(os.path.expanduser(workdir))
+            elif "cwd" not in spec and not workdir:
+                spec["cwd"] = _here()
+        elif isinstance(workdir, str) and not workdir.startswith("/"):
+            raise Refused(
+                f"the directory {workdir!r} cannot be shipped with the job: this version sends no files to workers",
+                "Give the absolute path of a directory on the worker, or leave it out for an empty one.",
+            )
+        return said
+
+    def submit_document(self, document: Mapping[str, Any], *, request_id: str = "") -> Job:
+        """Submit a document in its stored form (as `document` gives it)."""
+        self.ready_to_write()
+        done = submitting.submit(
+            self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host
+        )
+        if isinstance(done, DoneAndDeleted):
+            raise Conflict(
+                f"this request was carried out already: its job {done.id} ended and was deleted",
+                "Submit it under another request id to run it again.",
+                code="JOB_DELETED",
+            )
+        return Job(self, done.id)
+
+    def rerun(self, job: Words, name: str = "") -> Job:
+        """A new job from the stored specification of another, under `name` or the next free one (`train` ->
+        `train-2`).
+        """
+        source = self._read(self.resolve(job))
+        metadata = source.document["metadata"]
+        if name:
+            return self.submit_document(self._renamed(source.document, name))
+        for _ in range(5):
+            here = keys.jobs_of(source.workspace)
+            taken = {_name_of(row.key) for row in list_all(self.store, here)}
+            free = next_name(metadata["name"], frozenset(taken))
+            try:
+                return self.submit_document(self._renamed(source.document, free))
+            except Conflict:
+                continue  # somebody took the name in between
+        raise Conflict(f"no free name was found for another {source.name}", "Give one: --name.", code="JOB_EXISTS")
+
+    def _renamed(self, document: Mapping[str, Any], name: str) -> dict[str, Any]:
+        from stado_like.job.spec.validate import validate
+
+        return validate({**document, "metadata": {**document["metadata"], "name": name}})
+
+    # ---- look
+
+    def resolve(self, job: Words) -> JobId:
+        if isinstance(job, JobId):
+            return job
+        return job.id if isinstance(job, Job) else resolve(self.bucket, job, self.workspace)
+
+    def job(self, words: str) -> Job:
+        """A handle on the newest incarnation that the words name. Raises `NotFound` with the nearest names."""
+        return Job(self, self.resolve(words))
+
+    def _read(self, j: JobId) -> JobRecord:
+        found = self.bucket.job(j)
+        if found is None:
+            raise no_such_job(self.bucket, Meant(j.workspace, j.name, j.k))
+        return found
+
+    def terms(self, job: Words) -> Terms:
+        return terms_of(self._read(self.resolve(job)).document)
+
+    def view(self, job: Words) -> JobView:
+        return read_job(self.bucket, self.resolve(job))
+
+    def task(self, job: Words, rank: int) -> TaskView:
+        return read_task(self.bucket, self.resolve(job), rank)
+
+    def jobs(self, **wanted: Any) -> list[JobRow]:
+        """Rows of `job list`, newest first; keywords are the fields of `Wanted`."""
+        return list(self.listing(Wanted(**wanted)).rows)
+
+    def listing(self, wanted: Wanted) -> Listing:
+        return list_jobs(self.bucket, wanted)
+
+    def deleted(self, workspace: str = "") -> tuple[list[tuple[JobId, Tombstone]], dict[str, str]]:
+        return list_deleted(self.bucket, workspace)
+
+    def workers(self) -> tuple[list[WorkerView], dict[str, str]]:
+        """Workers that have a broadcast, and the records that could not be read."""
+        around = Surroundings(self.bucket)
+        return list(around.workers), around.set_aside
+
+    def worker(self, name: str) -> WorkerView:
+        found, _ = self.workers()
+        for one in found:
+            if one.capacity.worker == name:
+                return one
+        known = ", ".join(one.capacity.worker for one in found) or "none"
+        raise NotFound(f"there is no worker {name} in {self.store.url}", f"Workers that say they are there: {known}.")
+
+    def queue(self) -> QueueStatus:
+        return queue_status(self.bucket)
+
+    # ---- wait
+
+    def patience(self, timeout_s: float | None = None, on_note: Note = silent) -> Patience:
+        return Patience(self.store.url, self.ambient, timeout_s=timeout_s, on_note=on_note)
+
+    def wait(self, jobs: Sequence[Words], timeout_s: float | None = None, *, on_note: Note = silent) -> list[Rolled]:
+        """Until all are over: state and reason of each, in order. Raises `TimedOut`, and `NotFound` when one is deleted
+        meanwhile."""
+        waited = [Awaited(self.bucket, self.resolve(job)) for job in jobs]
+        patience = self.patience(timeout_s, on_note)
+        for _ in patience.rounds():
+            for one in waited:
+                patience.ask(one.step)
+            over = [one.over for one in waited if one.over is not None]
+            if len(over) == len(waited):
+                return over
+        going = ", ".join(str(one.id) for one in waited if one.over is None)
+        raise TimedOut(f"{going} did not end within {timeout_s:g} s", "It goes on; see `stado job show`.")
+
+    # ---- logs
+
+    def attempt(self, job: Words, rank: int = 0, n: int | None = None) -> AttemptId:
+        """An attempt of a task: `n`, or the newest that has left a trace. Raises `NotFound`."""
+        j = self.resolve(job)
+        found = self._read(j)
+        terms = terms_of(found.document)
+        if not 0 <= rank < terms.tasks:
+            raise no_such_task(found, terms, rank)
+        if n is not None:
+            return keys.attempt_of(j, rank, n)
+        newest = 1
+        for row in list_all(self.store, keys.task_status(j, rank)):
+            newest = max(newest, keys.parse_status(j, row.key).n)
+        return keys.attempt_of(j, rank, newest)
+
+    def logs(self, job: Words, task: int = 0, attempt: int | None = None, tail: int | None = None) -> str:
+        """The output of a task's newest attempt (or of `attempt`) as text; what is not UTF-8 becomes U+FFFD. `tail`:
+        its last lines only.
+        """
+        a = self.attempt(job, task, attempt)
+        if tail is None:
+            return logs.read_text(self.bucket, a)
+        decoder = logs.Decoder()
+        return "".join(decoder.text(one) for one in logs.read_tail(self.bucket, a, tail)) + decoder.rest()
+
+    def raw_logs(self, job: Words, task: int = 0, attempt: int | None = None) -> Iterator[bytes]:
+        """The same, exact to the byte."""
+        return logs.read_raw(self.bucket, self.attempt(job, task, attempt))
+
+    def follow(self, job: Words, ranks: Iterable[int] | None = None, attempt: int = 1) -> JobFollower:
+        """What the tasks write, as it comes: call `step()` until `done`; waiting in between is the caller's."""
+        j = self.resolve(job)
+        terms = terms_of(self._read(j).document)
+        every = range(terms.tasks) if ranks is None else ranks
+        return logs.JobFollower(self.bucket, j, [logs.TaskFollower(self.bucket, j, rank, attempt) for rank in every])
+
+    # ---- change
+
+    def cancel(self, job: Words, reason: str = "") -> Cancelled:
+        """Raises `Conflict` when it has ended already."""
+        j = self.resolve(job)
+        self.ready_to_write()
+        done = cancelling.cancel_job(self.bucket, j, reason=reason, by=_who())
+        if done.running:
+            self._ring_again("cancel", str(j))
+        return done
+
+    def task_stop(self, job: Words, rank: int, reason: str = "") -> bool:
+        """Stop one task for good; whether it was over at once. Raises `Conflict` when it had ended."""
+        j = self.resolve(job)
+        self.ready_to_write()
+        over = cancelling.stop_task(self.bucket, j, rank, reason=reason, by=_who())
+        if not over:
+            self._ring_again("cancel", f"{j}.{rank:05d}")
+        return over
+
+    def _ring_again(self, kind: str, what: str) -> None:
+        """Where a ring is a plain put, another one may have gone over it: whoever asked for a stop rings twice."""
+        if not self.store.can_replace:
+            self.ambient.sleep(1.0)
+            doorbell.ring(self.bucket, (kind, what))
+
+    def delete(self, job: Words) -> None:
+        """A job that has ended, with everything it left but a tombstone. Raises `Conflict` while it goes on."""
+        j = self.resolve(job)
+        self.ready_to_write()
+        deleting.delete_job(self.bucket, j, by=_who())
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Refused(
+            "the directory this was started from no longer exists, and the job would run there",
+            "Change to another directory, or give one: `--workdir DIR`.",
+        ) from None
+
+
+def _who() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user may have no name
+        return str(os.getuid()) if hasattr(os, "getuid") else ""
+
+
+def _name_of(key: str) -> str:
+    return key.rsplit("/", 1)[-1].split(".", 1)[0]
