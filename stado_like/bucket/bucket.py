@@ -1,7 +1,8 @@
 """A store seen as the place where jobs live: typed reads, deciding creates, idempotent indexes.
 
-Every other file of this room is one transition of the protocol; this one only saves them from spelling bytes. What has ended never
-changes, so end records are remembered (`ends`), which makes a resident tick or watcher read each of them once.
+Every other file of this room is one transition of the protocol; this one only saves them from spelling bytes. What
+has ended never changes, so end records are remembered (`ends`), which makes a resident tick or watcher read each of
+them once.
 """
 
 from __future__ import annotations
@@ -126,7 +127,9 @@ class Bucket:
         return conditional.ensure(self.store, key, codec.encode(record), budget_s=self.budget_s, ambient=self.ambient)
 
     def put(self, key: str, record: object) -> float:
-        return conditional.write_again(self.store, key, codec.encode(record), budget_s=self.budget_s, ambient=self.ambient)
+        return conditional.write_again(
+            self.store, key, codec.encode(record), budget_s=self.budget_s, ambient=self.ambient
+        )
 
     def drop(self, *unwanted: str) -> None:
         for key in unwanted:

@@ -3,9 +3,10 @@
     job:   create verdict (Cancelled, early)  →  cancels/<j>          →  ring  →  queued attempts ended and settled
     task:  create status/…/<rank>/stop.json   →  cancels/<j>.<rank>   →  ring  →  likewise, for this rank
 
-Once the first create stands the cancel is acknowledged: no gate lets a new claim start. Running attempts are ended by those who hold them, with grace: so before a
-queued attempt is ended here, its claim is looked for. A crash at any point is mended by the next tick from `cancels/`, or by any gate
-or look, which obey the decision itself and not its index.
+Once the first create stands the cancel is acknowledged: no gate lets a new claim start. Running attempts are ended
+by those who hold them, with grace: so before a queued attempt is ended here, its claim is looked for. A crash at
+any point is mended by the next tick from `cancels/`, or by any gate or look, which obey the decision itself and not
+its index.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from stado_like.store.conditional import Won
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What a cancel did: attempts ended here, and those that run and will be stopped by their holders. `over`: the job has ended."""
+    """What a cancel did: attempts ended here, and those that run and will be stopped by their holders. `over`: the
+    job has ended."""
 
     ended: int
     running: int
@@ -72,7 +74,8 @@ def _is_over(bucket: Bucket, j: JobId, terms: Terms) -> bool:
 
 
 def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
-    """End every queued attempt of a job under a verdict; drop the index once all is over. Idempotent: also the tick's pass."""
+    """End every queued attempt of a job under a verdict; drop the index once all is over. Idempotent: also the
+    tick's pass."""
     verdict = bucket.verdict(j)
     if verdict is None:
         bucket.drop(keys.cancel_index(j))

@@ -2,9 +2,9 @@
 
     create running/<a>  →  gate  →  release the lane's next rank  →  delete the entry  →  launch
 
-The create has one winner, but a winner is not yet allowed to start: its entry may have been old. So after the create, and only then, it looks for whatever
-would forbid it. What the looks find cannot appear for this attempt without the claim being seen, because whoever ends a queued attempt looks for the
-claim first.
+The create has one winner, but a winner is not yet allowed to start: its entry may have been old. So after the
+create, and only then, it looks for whatever would forbid it. What the looks find cannot appear for this attempt
+without the claim being seen, because whoever ends a queued attempt looks for the claim first.
 
 A gate whose answers did not come is *unknown*: the claim is kept, the gate asked again, nothing is launched.
 """
@@ -94,7 +94,9 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
         return _settle_ended(bucket, a, job, claim)
     if judged:  # guard: gate looks for the verdict
         verdict = bucket.verdict(a.job)
-        return _end_cancelled(bucket, a, job, terms, claim, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED)
+        return _end_cancelled(
+            bucket, a, job, terms, claim, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED
+        )
     if stopped:  # guard: gate looks for the stop
         stop = bucket.stop(a.job, a.rank)
         return _end_cancelled(bucket, a, job, terms, claim, stop.reason if stop else reasons.STOPPED_ON_REQUEST)
@@ -106,7 +108,8 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
 
 
 def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
-    """A claimer that finds the attempt ended carries out what its end decided; dropping the claim alone would lose the task."""
+    """A claimer that finds the attempt ended carries out what its end decided; dropping the claim alone would lose
+    the task."""
     end = bucket.end(a)
     if end is not None:
         settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)  # guard: failed gate settles
@@ -121,7 +124,8 @@ def _end_cancelled(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: 
 
 
 def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> str | None:
-    """After the gate, before the launch: the lane's next rank, then the entry goes. Returns the rank's new entry, if any.
+    """After the gate, before the launch: the lane's next rank, then the entry goes. Returns the rank's new entry,
+    if any.
 
     Raises `StoreUnavailable`: the claim stands, call again.
     """
@@ -145,4 +149,3 @@ def undo(bucket: Bucket, a: AttemptId, claim: Claim) -> End | None:
     ended = end_attempt(bucket, a, terms_of(job.document), Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), seen)
     settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
     return ended.end
-

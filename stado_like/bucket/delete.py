@@ -2,8 +2,9 @@
 
     create open/<j>  →  create deleted/<j>  →  delete jobs/…  →  index entries  →  data  →  status  →  delete open/<j>
 
-The tombstone comes before anything is taken away: from then on every gate treats what is left as an orphan, and a name used again gets the next incarnation.
-`open/<j>` frames the work, so that a crash at any point is finished by the next tick; it goes last.
+The tombstone comes before anything is taken away: from then on every gate treats what is left as an orphan, and a
+name used again gets the next incarnation. `open/<j>` frames the work, so that a crash at any point is finished by
+the next tick; it goes last.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from stado_like.store.protocol import list_all
 
 
 def delete_job(bucket: Bucket, j: JobId, *, by: str = "") -> None:
-    """Raises `NotFound`, `Conflict` unless the job is terminal, `StoreUnavailable` (repeat it, or let the tick finish)."""
+    """Raises `NotFound`, `Conflict` unless the job is terminal, `StoreUnavailable` (repeat it, or let the tick
+    finish)."""
     job = bucket.job(j)
     if job is None:
         raise NotFound(f"there is no job {j}", "`stado job list --all` shows every job.")
     terms = terms_of(job.document)
     state = terminal_state(bucket, j, terms)
     if state is None:
-        raise Conflict(f"the job {j} has not ended", f"Cancel it first: `stado job cancel {j.name}`.", code="JOB_ACTIVE")
+        raise Conflict(
+            f"the job {j} has not ended", f"Cancel it first: `stado job cancel {j.name}`.", code="JOB_ACTIVE"
+        )
     bucket.ensure(keys.open_index(j), Pointer(what="deletion", at=bucket.now()))
     stone = Tombstone(
         nonce=bucket.token(), request_id=job.request_id, by=by, at=bucket.now(), state=state, created_ms=job.created_ms
@@ -60,7 +64,10 @@ def finish_deletion(bucket: Bucket, j: JobId, job: Job | None) -> None:
 
 
 def _entry_keys(j: JobId, job: Job, terms: Terms, listed: load.Listed) -> set[str]:
-    """Open entries that may still lie around: of the newest attempts. Any other that a late request brings back is an orphan, and its claimer drops it."""
+    """Open entries that may still lie around: of the newest attempts. Any other that a late request brings back is
+    an orphan, and its claimer drops it."""
     return {
-        entries.open_key(job, terms, keys.attempt_of(j, rank, n)) for rank, ends in listed.ends.items() for n in (max(ends),)
+        entries.open_key(job, terms, keys.attempt_of(j, rank, n))
+        for rank, ends in listed.ends.items()
+        for n in (max(ends),)
     }

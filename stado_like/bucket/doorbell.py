@@ -1,7 +1,8 @@
 """Ringing: one object whose newest events let workers and followers react within a second instead of a sweep.
 
-The bell decides nothing. A ring that is lost costs latency, never a job: whoever was not rung finds out by sweeping. So ringing never raises, and what the
-store refuses (some take one write a second per key) is repeated once and then left.
+The bell decides nothing. A ring that is lost costs latency, never a job: whoever was not rung finds out by
+sweeping. So ringing never raises, and what the store refuses (some take one write a second per key) is repeated
+once and then left.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ TRIES = 4
 
 
 def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[BellEvent, ...]:
-    """Add one event per `(kind, what)`. Returns the events, so that the ringer can see later whether they are still there."""
+    """Add one event per `(kind, what)`. Returns the events, so that the ringer can see later whether they are still
+    there."""
     now = bucket.now()
     events = tuple(BellEvent(nonce=bucket.token(), kind=kind, what=what, at=now, until=until) for kind, what in rings)
     rings_again(bucket, events)

@@ -1,13 +1,13 @@
 """How an attempt ends: exactly one create of `end.<n>.json`, in which its creator decides what follows.
 
-`compose` looks for a verdict or a person's stop first, when a retry would follow: nothing is started again then. `commit` sends the bytes
-until the answer is definite. A supervisor keeps the bytes on its disk between the two, so that whoever carries on after it sends the same
-bytes, with the same nonce, and recognises its own.
+`compose` looks for a verdict or a person's stop first, when a retry would follow: nothing is started again then.
+`commit` sends the bytes until the answer is definite. A supervisor keeps the bytes on its disk between the two, so
+that whoever carries on after it sends the same bytes, with the same nonce, and recognises its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.job import budget, codec, keys
@@ -31,7 +31,7 @@ class Seen:
     exit_code: int | None = None
     signal: str | None = None
     by: str = ""
-    history: History = History()
+    history: History = field(default_factory=History)
     log: LogTail | None = None
     last_lines: str = ""
     notes: tuple[str, ...] = ()
@@ -57,7 +57,8 @@ def is_over(bucket: Bucket, a: AttemptId) -> bool:
 
 
 def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: Ended, seen: Seen) -> End:
-    """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a verdict."""
+    """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a
+    verdict."""
     following = budget.decide(ended, terms, before)
     if following.decision is Decision.RETRY and is_over(bucket, a):  # guard: retry obeys verdict
         following = budget.decide(ended, terms, before, over=True)
@@ -92,7 +93,9 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
         ended_at=at,
         by=seen.by,
         history=history,
-        last_failure=LastFailure(exit_code=seen.exit_code, reason=ended.reason, log=seen.last_lines) if failed else None,
+        last_failure=LastFailure(exit_code=seen.exit_code, reason=ended.reason, log=seen.last_lines)
+        if failed
+        else None,
         log=seen.log,
         notes=seen.notes,
     )

@@ -1,6 +1,7 @@
 """The queue entries of an attempt. All of them follow from the job, the attempt's number, and the end before it.
 
-So whoever needs an entry writes the same bytes under the same key, and whoever settles an attempt knows which keys to delete.
+So whoever needs an entry writes the same bytes under the same key, and whoever settles an attempt knows which keys
+to delete.
 """
 
 from __future__ import annotations
@@ -63,9 +64,11 @@ def all_keys(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tuple[
 
 
 def move_due(bucket: Bucket, later: keys.LaterEntry) -> str | None:
-    """A retry has become due: create the entry it becomes, then delete it here. Returns the new key; None when it was gone already.
+    """A retry has become due: create the entry it becomes, then delete it here. Returns the new key; None when it
+    was gone already.
 
-    New before old: a crash in between leaves both, and whoever claims deletes both. Raises `StoreUnavailable`, `BadRecord`.
+    New before old: a crash in between leaves both, and whoever claims deletes both. Raises `StoreUnavailable`,
+    `BadRecord`.
     """
     found = bucket.read(Entry, later.key)
     if found is None:

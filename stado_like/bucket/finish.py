@@ -1,8 +1,9 @@
 """When a job of several tasks is over: first the verdict, then `final.json`, then its indexes go.
 
-`final.json` is the only record that readers, dependencies and parents take for the end of a several-task job. (A one-task job has none: its last end
-record says it all.) Whoever finds every task over writes it: the supervisor that ended the last task of a small job, a waiting client, the tick. All of
-them create the same two keys; the first one of each stands.
+`final.json` is the only record that readers, dependencies and parents take for the end of a several-task job. (A
+one-task job has none: its last end record says it all.) Whoever finds every task over writes it: the supervisor
+that ended the last task of a small job, a waiting client, the tick. All of them create the same two keys; the first
+one of each stands.
 """
 
 from __future__ import annotations
@@ -57,12 +58,15 @@ def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms) -> list[TaskEnd]:
 
 
 def early_verdict(bucket: Bucket, j: JobId, state: JobState, reason: str, *, by: str) -> Verdict:
-    """Decide what becomes of a job before its tasks ended, and tell those who hold them. Returns the verdict that stands.
+    """Decide what becomes of a job before its tasks ended, and tell those who hold them. Returns the verdict that
+    stands.
 
-    Verdict first, then its index, then the bell: a crash leaves a verdict that every gate and look obeys, and a tick that
-    meets it writes the index.
+    Verdict first, then its index, then the bell: a crash leaves a verdict that every gate and look obeys, and a
+    tick that meets it writes the index.
     """
-    verdict = _decide(bucket, j, Verdict(nonce=bucket.token(), state=state, reason=reason, by=by, at=bucket.now(), early=True))
+    verdict = _decide(
+        bucket, j, Verdict(nonce=bucket.token(), state=state, reason=reason, by=by, at=bucket.now(), early=True)
+    )
     bucket.ensure(keys.cancel_index(j), Pointer(what=verdict.reason, at=verdict.at))  # guard: verdict before index
     doorbell.ring(bucket, ("cancel", str(j)))
     return verdict
@@ -80,7 +84,9 @@ def finish_if_over(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Lis
     if verdict is None and len(listed.ends) < terms.tasks:
         return False
     tasks = load.tasks_now(bucket, j, job, terms, listed)
-    if not all(one.is_over or (verdict is not None and not one.released and one.rank not in listed.ends) for one in tasks):
+    if not all(
+        one.is_over or (verdict is not None and not one.released and one.rank not in listed.ends) for one in tasks
+    ):
         return False
     write_final(bucket, j, terms, tasks, verdict)
     return True

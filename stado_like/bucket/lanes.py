@@ -1,4 +1,5 @@
-"""Releasing the next rank of an array's lane, obeying the verdict. The rule, and why it is enough, is in `planning/lanes`."""
+"""Releasing the next rank of an array's lane, obeying the verdict. The rule, and why it is enough, is in
+`planning/lanes`."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ def release_by_claim(bucket: Bucket, a: AttemptId, job: Job, terms: Terms) -> st
 def release_by_end(
     bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, final: bool, mending: bool = False
 ) -> str | None:
-    """An end releases the next rank: a final one where the lane is capped, any first one where it is not (its claim did, unless
-    the claimer died in between, so only a mender does it here).
+    """An end releases the next rank: a final one where the lane is capped, any first one where it is not (its claim
+    did, unless the claimer died in between, so only a mender does it here).
 
-    The caller has looked for a verdict after the end stood, and found none. `mending`: the release may have happened long ago, so look
-    before writing an entry that would only be claimed in vain.
+    The caller has looked for a verdict after the end stood, and found none. `mending`: the release may have
+    happened long ago, so look before writing an entry that would only be claimed in vain.
     """
     if terms.release_by_end:
         if not final:  # guard: lane rule
@@ -49,8 +50,9 @@ def _release(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, mending: b
 
 
 def seen(bucket: Bucket, job: Job, terms: Terms, first: AttemptId) -> tuple[bool, bool, bool]:
-    """Whether the first attempt of a rank has an entry, a claim, an end: asked in the order in which it passes through them, so
-    that one which moves on while we look is met further on. All three absent: the rank was never released."""
+    """Whether the first attempt of a rank has an entry, a claim, an end: asked in the order in which it passes
+    through them, so that one which moves on while we look is met further on. All three absent: the rank was never
+    released."""
     (entry,) = bucket.present(entries.open_key(job, terms, first))
     (claim,) = bucket.present(keys.running(first))
     (end,) = bucket.present(keys.end(first))

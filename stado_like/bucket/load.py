@@ -1,8 +1,8 @@
 """What the bucket says of a job's tasks, gathered with care about what a listing proves.
 
-A row that is there proves that the object was written (ends are never deleted but with their job). A row that is not there proves nothing: so the
-newest end of a rank is looked for once more by its key, and whether a rank was ever released is asked by HEAD, in the order
-entry, claim, end.
+A row that is there proves that the object was written (ends are never deleted but with their job). A row that is
+not there proves nothing: so the newest end of a rank is looked for once more by its key, and whether a rank was
+ever released is asked by HEAD, in the order entry, claim, end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class TaskNow:
-    """One rank: its last end, if any, and the attempt that is open (None: the task is over). `released` False: it never was."""
+    """One rank: its last end, if any, and the attempt that is open (None: the task is over). `released` False: it
+    never was."""
 
     rank: int
     last: End | None

@@ -47,7 +47,8 @@ def look_again(bucket: Bucket, held: Held) -> Look | None:
     found = bucket.claim(held.attempt)
     if found is None or found.record.nonce != held.claim.nonce:
         return None
-    # Etag and time stay those of the listing, which the arming knows: point reads spell them in another way on some stores.
+    # Etag and time stay those of the listing, which the arming knows: point reads spell them in another way on some
+    # stores.
     again = Held(held.attempt, found.record, held.etag, held.last_modified, found.now)
     said = bucket.read(Capacity, keys.capacity(held.claim.worker))
     if said is not None:

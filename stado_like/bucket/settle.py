@@ -1,7 +1,8 @@
-"""Settle: carry out what an end record decided, and only then let go of the claim. One idempotent function, for everybody.
+"""Settle: carry out what an end record decided, and only then let go of the claim. One idempotent function, for
+everybody.
 
-Called by the supervisor that ended the attempt, by a claimer that met the end in its gate, by the agent, and by the tick. In this order, because each step
-leaves enough behind for the next caller to find:
+Called by the supervisor that ended the attempt, by a claimer that met the end in its gate, by the agent, and by the
+tick. In this order, because each step leaves enough behind for the next caller to find:
 
   1. a job verdict that this end makes due (more tasks failed for good than the job allows)
   2. the next entry, or the lane's next rank; neither when there is a verdict
@@ -54,7 +55,7 @@ def settle(
     if verdict is None:
         _release_next(bucket, a, end, job, terms, done, mending=mending)
     elif not end.is_final:
-        task_over = _end_next(bucket, a, terms, verdict)
+        task_over = _end_next(bucket, a, end, job, terms, verdict)
     if done.entries:
         doorbell.ring(bucket, *(("entry", key) for key in done.entries))
     before = bucket.end(a.previous) if a.previous is not None else None
@@ -99,15 +100,19 @@ def _went_on(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, before: End) 
     return any(bucket.present(keys.end(a)))
 
 
-def _end_next(bucket: Bucket, a: AttemptId, terms: Terms, verdict: Verdict) -> bool:
-    """A retry was decided just before a verdict came: the next attempt is open and nobody will queue it, so it ends here.
+def _end_next(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, verdict: Verdict) -> bool:
+    """A retry was decided just before a verdict came: the next attempt is open and nobody will queue it, so it ends
+    here.
 
     Where it is claimed already, its holder meets the verdict and ends it. Returns whether the task is over now.
     """
     (claimed,) = bucket.present(keys.running(a.next))
     if claimed:
         return False
-    return end_attempt(bucket, a.next, terms, cancelled(verdict_reason(verdict)), Seen(by="settle")).end.is_final
+    following = end_attempt(bucket, a.next, terms, cancelled(verdict_reason(verdict)), Seen(by="settle")).end
+    # Whoever settled the first half may have queued it before the verdict came; no worker it fits may ever look at it.
+    bucket.drop(*entries.all_keys(job, terms, a.next, end))
+    return following.is_final
 
 
 def verdict_reason(verdict: Verdict) -> str:

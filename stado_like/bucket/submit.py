@@ -1,13 +1,15 @@
 """Submit: how a job comes to be.
 
-    several tasks: create open/<j>  →  create jobs/…<k>, HEAD deleted/<j>  →  create the first entries  →  open/<j> again  →  ring
+    several tasks: create open/<j>  →  create jobs/…<k>, HEAD deleted/<j>  →  create the first entries  →  open/<j>
+    again  →  ring
 
-`jobs/…` decides: whoever creates it owns the name. Crash before it: nothing happened (an `open/` without a job is dropped after a day). Crash after it: the
-submitter's retry carries the same request id and goes on, or the tick finds the job, from `open/` or by its sweep of `jobs/`, and creates what is
-missing.
+`jobs/…` decides: whoever creates it owns the name. Crash before it: nothing happened (an `open/` without a job is
+dropped after a day). Crash after it: the submitter's retry carries the same request id and goes on, or the tick
+finds the job, from `open/` or by its sweep of `jobs/`, and creates what is missing.
 
-Which incarnation? The tombstone of a name's first incarnation is kept as long as any later one, so a fresh name costs one create and one HEAD: created and no
-tombstone means that it never lived. Otherwise two listings find the newest incarnation, and the create decides as always.
+Which incarnation? The tombstone of a name's first incarnation is kept as long as any later one, so a fresh name
+costs one create and one HEAD: created and no tombstone means that it never lived. Otherwise two listings find the
+newest incarnation, and the create decides as always.
 """
 
 from __future__ import annotations
@@ -118,12 +120,13 @@ def release_first(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
     """The first entries, the index, the bell. Idempotent: the tick calls it for a submit that was cut short."""
     for rank in lanes.first_ranks(terms):
         entries.enqueue(bucket, job, terms, keys.attempt_of(j, rank, 1))
-    if terms.several:
-        # Again: a tick may have dropped the index as an orphan if this submit slept for a day before it created the job.
-        if bucket.now() - job.created_ms / 1000 > CREATED_AGAIN_AFTER_S:
-            bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
-    first = keys.attempt_of(j, 0, 1)
-    doorbell.ring(bucket, ("entry", entries.open_key(job, terms, first)))
+    if not terms.several:
+        doorbell.ring(bucket, ("entry", entries.open_key(job, terms, keys.attempt_of(j, 0, 1))))
+        return
+    if bucket.now() - job.created_ms / 1000 > CREATED_AGAIN_AFTER_S:
+        # A tick may have dropped the index as an orphan if this submit slept for a day before it created the job.
+        bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
+    doorbell.ring(bucket, ("queue", str(j)))
 
 
 def _next_incarnation(bucket: Bucket, j: JobId, request_id: str, *, after: int) -> int:

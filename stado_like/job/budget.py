@@ -12,8 +12,9 @@
 | time-limit                           | Cancelled | nothing                    | final: the task is Failed          |
 | requested                            | Cancelled | nothing                    | final                              |
 
-An attempt that was Running for ten minutes resets failures and machine faults before its own end is counted; preemptions are never reset. A
-verdict or a person's stop turns every retry into a final end. Back-off: the first wait doubled by each restart that spent, up to the longest.
+An attempt that was Running for ten minutes resets failures and machine faults before its own end is counted;
+preemptions are never reset. A verdict or a person's stop turns every retry into a final end. Back-off: the first
+wait doubled by each restart that spent, up to the longest.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What the end record decides. `wait_s`: how long until the next attempt may start; `restart`: what was spent, for people."""
+    """What the end record decides. `wait_s`: how long until the next attempt may start; `restart`: what was spent,
+    for people."""
 
     outcome: Outcome
     decision: Decision

@@ -1,12 +1,12 @@
 """Records <-> bytes: small, strict, and kind to other versions.
 
-A stored record is one JSON object with `v`, the major version of its schema. A newer major version is refused politely (`NewerRecord`);
-a newer *minor* version may have fields this code does not know: they are kept in `extra` and written back unchanged, so that
-an old tick never strips what a new worker wrote. A missing field takes its default; a wrong type is a `BadRecord` that
+A stored record is one JSON object with `v`, the major version of its schema. A newer major version is refused
+politely (`NewerRecord`); a newer *minor* version may have fields this code does not know: they are kept in `extra`
+and written back unchanged, so that an old tick never strips what a new worker wrote. A missing field takes its default; a wrong type is a `BadRecord` that
 names the key and the field. Field names on disk are the attribute names.
 
-The converters are built once per class from its annotations: str, int, float, bool, `| None`, `tuple[X, ...]`, `dict[str, X]`,
-enums with string values, and other dataclasses.
+The converters are built once per class from its annotations: str, int, float, bool, `| None`, `tuple[X, ...]`,
+`dict[str, X]`, enums with string values, and other dataclasses.
 """
 
 from __future__ import annotations
@@ -64,13 +64,16 @@ def decode_plain(body: bytes, key: str) -> dict[str, Any]:
         plain = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadRecord(
-            f"{key}: {len(body)} bytes that are not JSON ({error})", "The record was set aside; `stado storage cat` shows it."
+            f"{key}: {len(body)} bytes that are not JSON ({error})",
+            "The record was set aside; `stado storage cat` shows it.",
         ) from None
     if not isinstance(plain, dict):
         raise BadRecord(f"{key}: should be a JSON object, found {str(plain)[:80]!r}", "The record was set aside.")
     version = plain.get("v", MAJOR)
     if not isinstance(version, int) or isinstance(version, bool):
-        raise BadRecord(f"{key}: its version should be a number, found {str(version)[:40]!r}", "The record was set aside.")
+        raise BadRecord(
+            f"{key}: its version should be a number, found {str(version)[:40]!r}", "The record was set aside."
+        )
     if version > MAJOR:
         raise NewerRecord(
             f"{key} was written in version {version} of the format; this program reads up to {MAJOR}",
@@ -196,8 +199,17 @@ def _record(kind: type) -> _Read:
             missing = [
                 one.name
                 for one in dataclasses.fields(kind)
-                if one.name not in values and one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+                if one.name not in values
+                and one.default is dataclasses.MISSING
+                and one.default_factory is dataclasses.MISSING
             ]
             raise _Wrong(f"a record with {', '.join(missing)}", found) from None
 
     return read
+
+
+def warm(*kinds: type) -> None:
+    """Build the converters of these records now, so that processes forked later need not."""
+    for kind in kinds:
+        _reader(typing.cast("Any", kind))
+        _names(kind)

@@ -20,12 +20,12 @@
     capacity/<worker>.json  workers/<worker>.json
     config/…  queue/pause.json  state/…
 
-`<j>` = `default.train.1`, `<J>` = `default/train.1`, `<a>` = `default.train.1.00003.000002`. Segments are `[A-Za-z0-9_.-]`, the depth is
-fixed, and no key is the folder of another, so that a store that keeps keys as a directory tree can hold them all. No part of a name may hold a
-dot, so a dotted key splits in one way only.
+`<j>` = `default.train.1`, `<J>` = `default/train.1`, `<a>` = `default.train.1.00003.000002`. Segments are
+`[A-Za-z0-9_.-]`, the depth is fixed, and no key is the folder of another, so that a store that keeps keys as a
+directory tree can hold them all. No part of a name may hold a dot, so a dotted key splits in one way only.
 
-A queue entry sorts by scheduling order: `<pppp>` is 1000 - priority in four digits (higher priority first), `<created>` the job's creation
-in store time, milliseconds in 13 digits.
+A queue entry sorts by scheduling order: `<pppp>` is 1000 - priority in four digits (higher priority first),
+`<created>` the job's creation in store time, milliseconds in 13 digits.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
 def _bad(key: str, what: str) -> BadRecord:
-    return BadRecord(f"{key!r} is not {what}", "It is left alone; `stado storage rm` removes what does not belong here.")
+    return BadRecord(
+        f"{key!r} is not {what}", "It is left alone; `stado storage rm` removes what does not belong here."
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -325,8 +327,8 @@ def waiting(j: JobId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatusKey:
-    """What lies under a job's status: `kind` is heartbeat | end | stop, or the job's own verdict | final | shape | waiting
-    (then `rank` is -1). `n` is 0 where there is no attempt."""
+    """What lies under a job's status: `kind` is heartbeat | end | stop, or the job's own verdict | final | shape |
+    waiting (then `rank` is -1). `n` is 0 where there is no attempt."""
 
     kind: str
     rank: int = -1

@@ -1,4 +1,5 @@
-"""Every sentence a person may read, once. Reasons are an interface: people grep for them, so they are added and never changed."""
+"""Every sentence a person may read, once. Reasons are an interface: people grep for them, so they are added and
+never changed."""
 
 from __future__ import annotations
 

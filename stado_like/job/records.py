@@ -1,8 +1,8 @@
 """What is stored: one frozen dataclass per record of the bucket. `codec` turns them into bytes and back.
 
-A record that decides something carries a random `nonce`: equal bytes then mean "I wrote this". Queue entries carry none, on purpose: every
-actor that creates the entry of one attempt writes the same bytes, so creating it again is harmless. Times are store time, seconds since 1970 UTC,
-unless a name ends in `_ms`.
+A record that decides something carries a random `nonce`: equal bytes then mean "I wrote this". Queue entries carry
+none, on purpose: every actor that creates the entry of one attempt writes the same bytes, so creating it again is
+harmless. Times are store time, seconds since 1970 UTC, unless a name ends in `_ms`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTail:
-    """The end of an attempt's output: `size` bytes in all, the last of them here from `offset` on, as text or base64."""
+    """The end of an attempt's output: `size` bytes in all, the last of them here from `offset` on, as text or
+    base64."""
 
     offset: int = 0
     size: int = 0
@@ -195,7 +196,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
-    """status/…/final.json: a several-task job is over and settled. Its state is the verdict's, its counts are the ends'."""
+    """status/…/final.json: a several-task job is over and settled. Its state is the verdict's, its counts are the
+    ends'."""
 
     nonce: str
     state: JobState
@@ -230,7 +232,8 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """inbox/…: a decision of the tick for one worker. Ignored when its last_modified is over 2 minutes after `decided_at`."""
+    """inbox/…: a decision of the tick for one worker. Ignored when its last_modified is over 2 minutes after
+    `decided_at`."""
 
     nonce: str
     attempt: str
@@ -315,7 +318,7 @@ class TickLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BellEvent:
-    """One ring: `kind` is entry | cancel | stop | order | follow | drain | pause, `what` names whom it concerns."""
+    """One ring: `kind` is entry | queue (many entries: list them) | cancel | stop | order | follow | drain | pause, `what` names whom it concerns."""
 
     nonce: str
     kind: str

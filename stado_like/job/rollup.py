@@ -1,7 +1,8 @@
 """Tasks' states -> the job's state and reason. A pure function, evaluated by whoever looks.
 
-Ours is the order of the run states: a job is over when every task is; before that an early verdict already says what becomes of it, and
-the reader shows the job as it still is. Iris's own rule is kept beside it, for tools that read that view.
+Ours is the order of the run states: a job is over when every task is; before that an early verdict already says
+what becomes of it, and the reader shows the job as it still is. Iris's own rule is kept beside it, for tools that
+read that view.
 """
 
 from __future__ import annotations
@@ -99,7 +100,10 @@ def iris_job_state(terms: Terms, counts: Counter[TaskState]) -> str:
         return "JOB_STATE_UNSCHEDULABLE"
     if iris["killed"]:
         return "JOB_STATE_KILLED"
-    if sum(counts[state] for state in TERMINAL_TASK) == total and iris["worker_failed"] + iris["preempted"] + iris["cosched_failed"]:
+    if (
+        sum(counts[state] for state in TERMINAL_TASK) == total
+        and iris["worker_failed"] + iris["preempted"] + iris["cosched_failed"]
+    ):
         return "JOB_STATE_WORKER_FAILED"
     if iris["assigned"] or iris["building"] or iris["running"]:
         return "JOB_STATE_RUNNING"

@@ -10,8 +10,8 @@ A task's state is derived, never stored as a field: from its last end record, it
        │                                                 ├─▶ Completed
        └◀── retry ── Cancelled ◀──── Stopping ◀──────────┘
 
-TABLE holds every arrow, with who makes it. An arrow that is not there raises `ImpossibleTransition`: late is normal and is handled as
-a value by the caller; impossible is a bug.
+TABLE holds every arrow, with who makes it. An arrow that is not there raises `ImpossibleTransition`: late is normal
+and is handled as a value by the caller; impossible is a bug.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """How a create is settled when its answer was refused or lost.
 
-A conditional write is sent once. Every record that decides something carries a random nonce, so equal bytes mean
-"mine": after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost. Absent after a
-refusal or a lost answer (409, 500, a reset, a deletion in between): still open, so try again, with full-jitter back-off, inside a
-bounded budget; then `StoreUnavailable`, never a wrong answer.
+A conditional write is sent once. Every record that decides something carries a random nonce, so equal bytes mean "mine":
+after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost. Absent after a
+refusal or a lost answer (409, 500, a reset, a deletion in between): still open, so try again, with full-jitter
+back-off, inside a bounded budget; then `StoreUnavailable`, never a wrong answer.
 
-An SDK that retries by itself breaks this: its second try is refused by its own first write, and the caller is told that it
-lost what it won.
+An SDK that retries by itself breaks this: its second try is refused by its own first write, and the caller is told
+that it lost what it won.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ class Lost:
     found: Object
 
 
-def create_once(store: ObjectStore, key: str, body: bytes, *, budget_s: float = 8.0, ambient: Ambient = REAL) -> Won | Lost:
+def create_once(
+    store: ObjectStore, key: str, body: bytes, *, budget_s: float = 8.0, ambient: Ambient = REAL
+) -> Won | Lost:
     """Create `key` with `body` and find out for certain who won.
 
-    Raises `StoreUnavailable` when `budget_s` seconds passed without a definite answer: the write may still stand or arrive.
-    Call again with the *same* bytes to go on asking (a replay after a restart reuses the stored nonce and body).
+    Raises `StoreUnavailable` when `budget_s` seconds passed without a definite answer: the write may still stand or
+    arrive. Call again with the *same* bytes to go on asking (a replay after a restart reuses the stored nonce and
+    body).
     """
     deadline = ambient.boot_s() + budget_s
     wait_s = BACKOFF_FIRST_S
@@ -81,7 +84,8 @@ def _read_back(store: ObjectStore, key: str, body: bytes) -> tuple[Won | Lost | 
 
 
 def ensure(store: ObjectStore, key: str, body: bytes, *, budget_s: float = 8.0, ambient: Ambient = REAL) -> bool:
-    """Make sure that `key` exists, for bodies of which every writer writes the same (index entries). True: it was not there.
+    """Make sure that `key` exists, for bodies of which every writer writes the same (index entries). True: it was
+    not there.
 
     Raises `StoreUnavailable`.
     """
@@ -118,7 +122,9 @@ def delete_again(store: ObjectStore, key: str, *, budget_s: float = 8.0, ambient
         wait_s = _pause(wait_s, answer.retry_after_s, deadline, f"the deletion of {key}", answer.why, budget_s, ambient)
 
 
-def _pause(wait_s: float, asked_s: float, deadline: float, what: str, why: str, budget_s: float, ambient: Ambient) -> float:
+def _pause(
+    wait_s: float, asked_s: float, deadline: float, what: str, why: str, budget_s: float, ambient: Ambient
+) -> float:
     pause_s = max(asked_s, ambient.uniform(0.0, wait_s))
     if ambient.boot_s() + pause_s >= deadline:
         raise StoreUnavailable(

@@ -2,11 +2,12 @@
 
     step:  watch supervisors → finish endings → hear the bell → sweep → settle open claims → admit and claim → broadcast
 
-It holds no task alive and its death harms none: supervisors are processes of their own, and all it knows of them is in their folders. So it may be
-killed at any instruction and started again: it adopts what runs, replays what ended, and goes on with claims whose answers it never heard.
+It holds no task alive and its death harms none: supervisors are processes of their own, and all it knows of them is
+in their folders. So it may be killed at any instruction and started again: it adopts what runs, replays what ended,
+and goes on with claims whose answers it never heard.
 
-`step()` never waits; it returns how many seconds may pass before the next one, if nothing happens. `run.py` waits, on descriptors and
-signals. The simulator drives the same `step()`.
+`step()` never waits; it returns how many seconds may pass before the next one, if nothing happens. `run.py` waits,
+on descriptors and signals. The simulator drives the same `step()`.
 """
 
 from __future__ import annotations
@@ -122,15 +123,12 @@ class Agent:
         if folder.is_alive():
             holding.phase = Phase.RUNNING
             self._launcher.adopt(folder)
-        elif folder.launched_by() is not None or folder.read_exit() is not None:
-            holding.phase = Phase.ENDING
-        elif holding.claim.boot_id != self._ambient.boot_id:
+        elif folder.launched_by() is not None or folder.read_exit() is not None or self._is_of_another_boot(holding):
             holding.phase = Phase.ENDING
         self._log(f"{holding.a}: found, {holding.phase}")
 
-    def stop_all(self) -> None:
-        """Stop claiming; what runs goes on."""
-        self.claiming = False
+    def _is_of_another_boot(self, holding: Holding) -> bool:
+        return holding.claim.boot_id != self._ambient.boot_id
 
     # ---- the loop
 
@@ -175,7 +173,8 @@ class Agent:
     # ---- supervisors
 
     def _watch(self, now_s: float) -> None:
-        """Which supervisors have ended. The lock is asked for those whose descriptor spoke, and for all now and then."""
+        """Which supervisors have ended. The lock is asked for those whose descriptor spoke, and for all now and
+        then."""
         asked: Iterable[str] = tuple(self._ready)
         self._ready.clear()
         if now_s >= self._watch_due_s:
@@ -192,7 +191,7 @@ class Agent:
 
     def _finish_endings(self, now_s: float) -> None:
         for holding in self._due(Phase.ENDING, now_s):
-            rebooted = holding.claim.boot_id != self._ambient.boot_id
+            rebooted = self._is_of_another_boot(holding)
             try:
                 made = endings.finish(self._bucket, holding, self._launcher, rebooted=rebooted)
             except (StoreError, BadRecord, OSError) as trouble:
@@ -233,6 +232,8 @@ class Agent:
     def _heard(self, event: BellEvent) -> None:
         if event.kind == "entry":
             self._candidates.offer(event.what)
+        elif event.kind == "queue":
+            self._sweep_due_s = 0.0
         elif event.kind in ("cancel", "stop", "follow"):
             for holding in self._holdings.values():
                 if _concerns(event.what, holding.a):
@@ -338,7 +339,8 @@ class Agent:
             self._go_on(holding)
 
     def _go_on(self, holding: Holding) -> None:
-        """Take a claim as far as the store answers: sent, gate, entry gone, launched. What is unsure is kept and asked again."""
+        """Take a claim as far as the store answers: sent, gate, entry gone, launched. What is unsure is kept and
+        asked again."""
         now_s = self._ambient.boot_s()
         if not holding.sent:
             answer = claiming.send(self._bucket, holding.a, holding.body, holding.claim.queue_key)
@@ -407,7 +409,8 @@ class Agent:
     # ---- broadcasting
 
     def _broadcast(self, now_s: float) -> None:
-        """`capacity/<worker>.json`: what is free, what is held and who of it is alive, with a promise when the next comes."""
+        """`capacity/<worker>.json`: what is free, what is held and who of it is alive, with a promise when the next
+        comes."""
         if not self._offer.is_due(now_s, accepting=self.claiming):
             return
         held = tuple(one.held(self._reach.seconds) for one in self._holdings.values())
@@ -426,4 +429,3 @@ class Agent:
 def _concerns(what: str, a: AttemptId) -> bool:
     """A bell event names a job, or one rank of it."""
     return what in (str(a.job), f"{a.job}.{a.rank:05d}")
-

@@ -1,8 +1,9 @@
 """The entries an agent may claim next, in scheduling order, without listing the queue for each.
 
-A sweep brings the first page of `queued/open`; the bell brings single entries; further pages are read only while nothing on the pages so far could
-be claimed (at most five a step, the cursor kept, and rewound at the end of the listing or after ten minutes): so a head of entries that do not
-fit this machine blinds nobody. Retries that are not due yet wait in a heap of their own and are moved by whoever sees them due.
+A sweep brings the first page of `queued/open`; the bell brings single entries; further pages are read only while
+nothing on the pages so far could be claimed (at most five a step, the cursor kept, and rewound at the end of the
+listing or after ten minutes): so a head of entries that do not fit this machine blinds nobody. Retries that are not
+due yet wait in a heap of their own and are moved by whoever sees them due.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Candidates:
             start_after = waiting.rows[-1].key
 
     def read_on(self) -> bool:
-        """One more page, for an agent that could claim nothing of those before. False: there is none. Raises `StoreUnavailable`."""
+        """One more page, for an agent that could claim nothing of those before. False: there is none. Raises
+        `StoreUnavailable`."""
         if self._bucket.ambient.boot_s() - self._listed_boot_s > REWIND_AFTER_S:
             self._cursor, self._more = "", True
             self._listed_boot_s = self._bucket.ambient.boot_s()
@@ -119,7 +121,8 @@ class Candidates:
         return self._later[0][0] / 1000 if self._later else None
 
     def move_due(self, now_s: float) -> int:
-        """Move the retries that are due into the open queue. Raises `StoreUnavailable`; what was popped is met again by the sweep."""
+        """Move the retries that are due into the open queue. Raises `StoreUnavailable`; what was popped is met
+        again by the sweep."""
         moved = 0
         while self._later and self._later[0][0] <= now_s * 1000:
             _, key = self._later[0]

@@ -5,8 +5,8 @@
     launch, but no exit.json the supervisor died: kill what is left of its tree, end the attempt Down, settle
     no launch                nobody started it: take the launch, then undo the claim as undelivered
 
-Every step may raise `StoreUnavailable` and is repeated. The order matters: the tree is gone before the end is written, or the next attempt
-could run beside the remains of this one.
+Every step may raise `StoreUnavailable` and is repeated. The order matters: the tree is gone before the end is
+written, or the next attempt could run beside the remains of this one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from stado_worker.shim.task import Read, read_task
 
 
 def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> tuple[str, ...]:
-    """End an attempt whose supervisor is gone. Returns the queue entries that settling made. Raises `StoreUnavailable`, `BadRecord`."""
+    """End an attempt whose supervisor is gone. Returns the queue entries that settling made. Raises
+    `StoreUnavailable`, `BadRecord`."""
     folder = holding.folder
     if folder.is_done():
         return _entries(holding)

@@ -55,7 +55,8 @@ class Holding:
     def _vouched(self, reach_s: float) -> bool:
         """Whether the supervisor's own connection has been seen to work lately, counted over time in which ours did.
 
-        A supervisor that gets nothing through while its agent does is named no longer, so that the tick may judge it by its heartbeat.
+        A supervisor that gets nothing through while its agent does is named no longer, so that the tick may judge
+        it by its heartbeat.
         """
         plain = self.folder.read_pulse() or {}
         pulse = float(plain.get("store_time", 0.0))
@@ -65,7 +66,8 @@ class Holding:
 
 
 class Reach:
-    """A clock that runs only while our own requests are accepted, plus one TTL of silence forgiven after each recovery."""
+    """A clock that runs only while our own requests are accepted, plus one TTL of silence forgiven after each
+    recovery."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -83,7 +85,9 @@ class Reach:
         self._since = None
 
 
-def keep_claim(folder: AttemptDir, claim: Claim, body: bytes, ask: Ask, boot_s: float, boot_id: str, *, fsync: bool) -> None:
+def keep_claim(
+    folder: AttemptDir, claim: Claim, body: bytes, ask: Ask, boot_s: float, boot_id: str, *, fsync: bool
+) -> None:
     """On disk before the claim is sent: a replay after a restart sends the same bytes."""
     record = {"claim": codec.to_plain(claim), "body": body.decode(), "ask": codec.to_plain(ask), "boot_s": boot_s}
     folder.write_claim({**record, "boot_id": boot_id}, fsync=fsync)
@@ -101,7 +105,9 @@ def from_folder(folder: AttemptDir) -> Holding | None:
         body = str(plain["body"]).encode()
         boot_s = float(plain["boot_s"])
     except (KeyError, TypeError, ValueError) as error:
-        raise BadRecord(f"{where} lacks {error}", "Look at the file; the attempt is left to the coordinator.") from error
+        raise BadRecord(
+            f"{where} lacks {error}", "Look at the file; the attempt is left to the coordinator."
+        ) from error
     return Holding(AttemptId.parse(claim.attempt), claim, body, folder, ask, boot_s)
 
 

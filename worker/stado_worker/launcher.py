@@ -1,7 +1,8 @@
 """How an agent has supervisors started, nudged, and their remains removed: one small protocol.
 
-The real one here forks through the nursery and holds a pidfd per supervisor, which becomes readable at its end. The simulator has its own.
-A supervisor's life is never judged by its pid: `AttemptDir.is_alive` asks the lock. The pidfd only says *when* to ask.
+The real one here forks through the nursery and holds a pidfd per supervisor, which becomes readable at its end. The
+simulator has its own. A supervisor's life is never judged by its pid: `AttemptDir.is_alive` asks the lock. The
+pidfd only says *when* to ask.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class _Warm:
 class NurseryLauncher:
     """Supervisors of this machine.
 
-    Each one started by us has a channel, registered in the agent's `selector` with its attempt's id: readable means that the attempt has
-    ended (the process says that it is idle, or is gone). An adopted one has a pidfd instead.
+    Each one started by us has a channel, registered in the agent's `selector` with its attempt's id: readable means
+    that the attempt has ended (the process says that it is idle, or is gone). An adopted one has a pidfd instead.
     """
 
     nursery: Nursery
@@ -84,8 +85,8 @@ class NurseryLauncher:
         self.selector.register(channel, selectors.EVENT_READ, folder.attempt_id)
 
     def _hand_to_a_warm_one(self, folder: AttemptDir) -> socket.socket | None:
-        """An idle supervisor that took the attempt. One that died with the message unread leaves the attempt without a launch, which
-        the agent notices like any other supervisor that never came to life."""
+        """An idle supervisor that took the attempt. One that died with the message unread leaves the attempt
+        without a launch, which the agent notices like any other supervisor that never came to life."""
         while self._warm:
             warm = self._warm.pop()
             try:

@@ -119,8 +119,8 @@ class Nursery:
             )
 
     def launch(self, attempt_dir: Path, channel: socket.socket | None = None) -> int:
-        """Have a supervisor forked for this attempt; its pid. A dead nursery is replaced once. `channel`: the supervisor's
-        end of a socket pair, on which the agent may hand it another attempt after this one.
+        """Have a supervisor forked for this attempt; its pid. A dead nursery is replaced once. `channel`: the
+        supervisor's end of a socket pair, on which the agent may hand it another attempt after this one.
 
         Raises NurseryFailed (nothing started) and LaunchUnknown (it did not answer; it was replaced).
         """

@@ -131,6 +131,7 @@ class Offer:
 
 
 def _used_bytes(folder: AttemptDir) -> int:
-    """What a task's processes hold, where its control group tells which they are; else nothing, which reserves more than needed."""
+    """What a task's processes hold, where its control group tells which they are; else nothing, which reserves more
+    than needed."""
     group = AttemptGroup.beside_us(group_name(folder.path))
     return memory.resident_bytes(group.pids()) if group is not None else 0

@@ -36,8 +36,8 @@ FRESH_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """What `stado worker start` was told. `cpus`, `memory_bytes`: taken as given, load ignored. `until_idle_s`: end after so long without
-    work; `once`: end when what was claimed first has ended."""
+    """What `stado worker start` was told. `cpus`, `memory_bytes`: taken as given, load ignored. `until_idle_s`: end
+    after so long without work; `once`: end when what was claimed first has ended."""
 
     store_url: str
     worker: str = ""
@@ -139,7 +139,8 @@ class Worker:
         )
 
     def _refuse_a_double(self, machine: str) -> None:
-        """A fresh broadcast under this id from another machine, or from this one before it was restarted, is another worker."""
+        """A fresh broadcast under this id from another machine, or from this one before it was restarted, is
+        another worker."""
         found = self._bucket.read(Capacity, keys.capacity(self.name))
         if found is None:
             return

@@ -1,11 +1,13 @@
-"""The control thread: starts the command, keeps its time limit, stops it with grace, kills its whole tree. It never asks the store.
+"""The control thread: starts the command, keeps its time limit, stops it with grace, kills its whole tree. It never
+asks the store.
 
     NEW ──▶ (gate asked again after a long sleep) ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
                                                                      └──────────────────────▲
 
-One `step()` looks at everything once and says how long it may sleep. The time limit counts from Running on the boot clock and needs no store. A fenced
-attempt is killed at once and leaves no record. A loop that slept longer than the heartbeat's TTL may have been ended by others meanwhile: the
-tree is frozen while I/O asks the gate again, for at most ten seconds; it goes on also when the store does not answer, because an outage is no evidence.
+One `step()` looks at everything once and says how long it may sleep. The time limit counts from Running on the boot
+clock and needs no store. A fenced attempt is killed at once and leaves no record. A loop that slept longer than the
+heartbeat's TTL may have been ended by others meanwhile: the tree is frozen while I/O asks the gate again, for at
+most ten seconds; it goes on also when the store does not answer, because an outage is no evidence.
 """
 
 from __future__ import annotations
@@ -26,7 +28,15 @@ KILL_WITHIN_S = 10.0
 REGATE_WITHIN_S = 10.0
 POLL_STOPPING_S = 0.05
 POLL_RUNNING_S = 2.0
-RESTARTING = (Cause.PREEMPTED, Cause.MOVED, Cause.STALLED, Cause.GANG, Cause.BARRIER, Cause.REQUEUED, Cause.MACHINE_LOST)
+RESTARTING = (
+    Cause.PREEMPTED,
+    Cause.MOVED,
+    Cause.STALLED,
+    Cause.GANG,
+    Cause.BARRIER,
+    Cause.REQUEUED,
+    Cause.MACHINE_LOST,
+)
 
 
 class Control:
@@ -129,7 +139,8 @@ class Control:
     # ---- stopping
 
     def _stopping(self, stop: StopAsked, now_s: float) -> float:
-        """Stop file, then the signal, then grace, then SIGKILL. A graver stop during grace is told, and keeps the deadline."""
+        """Stop file, then the signal, then grace, then SIGKILL. A graver stop during grace is told, and keeps the
+        deadline."""
         if self._begun is None:
             self._kill_boot_s = now_s + self._read.stop_grace_s
             self._tell(stop, now_s)

@@ -1,11 +1,13 @@
-"""The I/O thread: looks whether the attempt still is ours, proves life, ships the log, and at the end reports until the answer is definite.
+"""The I/O thread: looks whether the attempt still is ours, proves life, ships the log, and at the end reports until
+the answer is definite.
 
     look: HEAD end, verdict, stop, tombstone    → fenced (kill, write nothing) | a stop | nothing
     beat: put heartbeat.<n>                     at 1 s, on every change of state, every TTL/4
 
-Every beat comes after a look, so a fenced supervisor writes nothing more. What cannot be asked now is asked again later: an outage changes nothing about
-a running process. The pulse file tells the agent of this machine when the store last accepted a request of ours, so that it vouches for a supervisor that
-gets through and not for one whose connection alone is dead.
+Every beat comes after a look, so a fenced supervisor writes nothing more. What cannot be asked now is asked again
+later: an outage changes nothing about a running process. The pulse file tells the agent of this machine when the
+store last accepted a request of ours, so that it vouches for a supervisor that gets through and not for one whose
+connection alone is dead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the two threads of a supervisor share: where the attempt stands, and what each wants of the other.
 
-*Control* starts, signals, kills and reaps, and never asks the store, whose calls can hang for a minute. *I/O* asks the store and never touches a
-process. They meet only here, under one lock, held for moments. Times are store time, carried forward from the claim by the boot
-clock, so that control knows the time without asking.
+*Control* starts, signals, kills and reaps, and never asks the store, whose calls can hang for a minute. *I/O* asks
+the store and never touches a process. They meet only here, under one lock, held for moments. Times are store time,
+carried forward from the claim by the boot clock, so that control knows the time without asking.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The process and its whole tree are gone. `cause` NONE: it ended by itself, with `exit`. `stuck`: what would not die."""
+    """The process and its whole tree are gone. `cause` NONE: it ended by itself, with `exit`. `stuck`: what would
+    not die."""
 
     cause: Cause
     reason: str

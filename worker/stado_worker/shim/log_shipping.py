@@ -1,8 +1,9 @@
 """A task's output on its way to the store: append-only pieces, named by the byte at which they begin.
 
-The file on this machine's disk is written by the command itself. A piece is uploaded once and never rewritten, so what is sent is what was
-written, once; and since its name is its offset, sending a piece again (after a lost answer, or by an agent that carries on) changes nothing. What is
-left at the end, if it is small, travels inside the end record and costs no request.
+The file on this machine's disk is written by the command itself. A piece is uploaded once and never rewritten, so
+what is sent is what was written, once; and since its name is its offset, sending a piece again (after a lost
+answer, or by an agent that carries on) changes nothing. What is left at the end, if it is small, travels inside the
+end record and costs no request.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class LogShipping:
         return len(piece)
 
     def tail(self) -> LogTail:
-        """The part that travels in the end record, after everything before it was shipped. Raises `StoreUnavailable`."""
+        """The part that travels in the end record, after everything before it was shipped. Raises
+        `StoreUnavailable`."""
         while self.size() - self.shipped > LOG_IN_END_BYTES:
             if not self.ship():
                 break
@@ -97,7 +99,8 @@ class LogShipping:
 
 
 def as_text(raw: bytes) -> str | None:
-    """The bytes as text when they are text, exactly: what would not come back the same, or would grow in JSON, is not."""
+    """The bytes as text when they are text, exactly: what would not come back the same, or would grow in JSON, is
+    not."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

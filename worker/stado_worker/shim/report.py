@@ -2,8 +2,9 @@
 
     exit.json (what was seen)  →  compose  →  exit.json (with the bytes, fsync)  →  create end  →  settle  →  done
 
-What was seen is on the local disk before the first try, and so are the record, its nonce and its bytes: whoever carries on after a dead supervisor
-sends the same bytes and recognises its own. Every function here can be called again after `StoreUnavailable`, by the same process or another.
+What was seen is on the local disk before the first try, and so are the record, its nonce and its bytes: whoever
+carries on after a dead supervisor sends the same bytes and recognises its own. Every function here can be called
+again after `StoreUnavailable`, by the same process or another.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from stado_worker.shim.process import Child, Tree, start
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The tree is gone, or would not go. `leftovers`: processes that outlived the leader and were killed; `stuck`: pids still there."""
+    """The tree is gone, or would not go. `leftovers`: processes that outlived the leader and were killed; `stuck`:
+    pids still there."""
 
     exit: Exit | None
     leftovers: int = 0
@@ -116,7 +117,9 @@ class ProcessRunner:
         ended = self._tree.kill_and_reap(within_s)
         kills = self._group.oom_kills() if self._group is not None else None
         self._child.close()
-        return Gone(decode(ended.status) if ended.status is not None else None, ended.leftovers, ended.stuck, bool(kills))
+        return Gone(
+            decode(ended.status) if ended.status is not None else None, ended.leftovers, ended.stuck, bool(kills)
+        )
 
     def freeze(self) -> None:
         self.signal("SIGSTOP")

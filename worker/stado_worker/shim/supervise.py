@@ -1,10 +1,12 @@
 """One supervisor: a process of its own that runs one attempt from start to settled end, whatever becomes of its agent.
 
-    take `alive`  →  create `launch`  →  subreaper, control group  →  open log  →  start the command  →  proc.json  →  I/O thread
+    take `alive`  →  create `launch`  →  subreaper, control group  →  open log  →  start the command  →  proc.json
+    →  I/O thread
     … at the end: the tree is reaped  →  exit.json  →  end record  →  settle  →  done
 
-Two threads (see `life`): this one controls and never asks the store; the other does all I/O. SIGUSR1 is a nudge: there is news of this attempt, look now.
-SIGTERM and the like are ignored: a supervisor ends with its task, and a task is stopped through the store.
+Two threads (see `life`): this one controls and never asks the store; the other does all I/O. SIGUSR1 is a nudge:
+there is news of this attempt, look now. SIGTERM and the like are ignored: a supervisor ends with its task, and a
+task is stopped through the store.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ _prepared: dict[str, ObjectStore] = {}
 
 
 def prepare(url: str) -> None:
-    """Open a store in the nursery, before any fork: no request is sent, but a client that takes long to build is built once."""
+    """Open a store in the nursery, before any fork: no request is sent, but a client that takes long to build is
+    built once."""
     store = open_store(url)
     build = getattr(store, "prepare", None)
     if build is not None:
@@ -56,9 +59,9 @@ def prepare(url: str) -> None:
 
 
 def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient = REAL) -> None:
-    """The whole life of a supervisor process. With a `channel` to the agent it is warm: after a short task it says so and takes the next
-    one, which saves a fork and everything a fresh process touches first. Any anomaly, 200 tasks, or a task of over ten seconds retire it; so does
-    the end of its agent.
+    """The whole life of a supervisor process. With a `channel` to the agent it is warm: after a short task it says
+    so and takes the next one, which saves a fork and everything a fresh process touches first. Any anomaly, 200
+    tasks, or a task of over ten seconds retire it; so does the end of its agent.
     """
     served = 0
     while True:
@@ -166,7 +169,12 @@ class _Supervisor:
                 if fd is not None and not watched:
                     selector.register(fd, selectors.EVENT_READ)
                     watched = True
-                if watched and self._life.stop is not None and fd is not None and self._runner.leader_exit() is not None:
+                if (
+                    watched
+                    and self._life.stop is not None
+                    and fd is not None
+                    and self._runner.leader_exit() is not None
+                ):
                     selector.unregister(fd)  # readable for ever now: only its children are waited for
                     watched = False
                     fd = None
@@ -194,7 +202,8 @@ class _Supervisor:
             return  # full of wake-ups already
 
     def _nudged(self, _number: int, _frame: FrameType | None) -> None:
-        """Runs between two instructions of this thread, which may hold any lock: the wake-up descriptor does the rest."""
+        """Runs between two instructions of this thread, which may hold any lock: the wake-up descriptor does the
+        rest."""
         self._nudge_wanted = True
 
     # ---- the other thread

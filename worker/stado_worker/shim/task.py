@@ -1,7 +1,7 @@
 """What a supervisor must know of its attempt, as its agent wrote it to `task.json` before asking for the launch.
 
-A supervisor reads the store as little as it can: the job, the claim, what was spent before and the store's time at the claim all come from
-here, so a short task needs no request before its end.
+A supervisor reads the store as little as it can: the job, the claim, what was spent before and the store's time at
+the claim all come from here, so a short task needs no request before its end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stado_like.job import codec
+from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.terms import Terms, display_name, terms_of
@@ -21,7 +21,8 @@ MOST_GRACE_S = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One attempt to run. `claimed_boot_s` is this machine's boot clock when the claim was sent, `claimed_at` the store's time then."""
+    """One attempt to run. `claimed_boot_s` is this machine's boot clock when the claim was sent, `claimed_at` the
+    store's time then."""
 
     attempt: str
     store: str
@@ -78,7 +79,7 @@ def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
         "STADO_TASK": display_name(terms, a.rank),
         "STADO_WORKSPACE": a.job.workspace,
         "STADO_STORE": task.store,
-        "STADO_CHECKPOINT_URL": f"{task.store.partition('?')[0].rstrip('/')}/checkpoints/{a.job.folder}/{a.rank:05d}/{a.n:06d}",
+        "STADO_CHECKPOINT_URL": f"{task.store.partition('?')[0].rstrip('/')}/{keys.checkpoints_of(a).rstrip('/')}",
         "STADO_OUTPUTS": f"{folder}/outputs",
         "STADO_GPU_COUNT": str(terms.ask.gpus),
         "RANK": str(a.rank),
