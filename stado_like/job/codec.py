@@ -1,9 +1,9 @@
 """Records <-> bytes: small, strict, and kind to other versions.
 
 A stored record is one JSON object with `v`, the major version of its schema. A newer major version is refused
-politely (`NewerRecord`); a newer *minor* version may have fields this code does not know: they are kept in `extra`
-and written back unchanged, so that an old tick never strips what a new worker wrote. A missing field takes its default; a wrong type is a `BadRecord` that
-names the key and the field. Field names on disk are the attribute names.
+politely (`NewerRecord`); a newer *minor* version may have fields this code does not know: they are kept in `extra` and
+written back unchanged, so that an old tick never strips what a new worker wrote. A missing field takes its default; a
+wrong type is a `BadRecord` that names the key and the field. Field names on disk are the attribute names.
 
 The converters are built once per class from its annotations: str, int, float, bool, `| None`, `tuple[X, ...]`,
 `dict[str, X]`, enums with string values, and other dataclasses.

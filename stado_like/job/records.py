@@ -318,7 +318,8 @@ class TickLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BellEvent:
-    """One ring: `kind` is entry | queue (many entries: list them) | cancel | stop | order | follow | drain | pause, `what` names whom it concerns."""
+    """One ring: `what` names whom it concerns; `kind` is entry | queue (many entries: list them) | cancel | stop | order
+    | follow | drain | pause."""
 
     nonce: str
     kind: str

@@ -1,7 +1,7 @@
 """How a create is settled when its answer was refused or lost.
 
-A conditional write is sent once. Every record that decides something carries a random nonce, so equal bytes mean "mine":
-after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost. Absent after a
+A conditional write is sent once. Every record that decides something carries a random nonce, so equal bytes mean
+"mine": after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost. Absent after a
 refusal or a lost answer (409, 500, a reset, a deletion in between): still open, so try again, with full-jitter
 back-off, inside a bounded budget; then `StoreUnavailable`, never a wrong answer.
 
