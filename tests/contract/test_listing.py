@@ -19,9 +19,22 @@ def _fill(store: ObjectStore, keys: list[str]) -> None:
         list(pool.map(lambda key: store.put(key, b"x"), keys))
 
 
-def test_2501_keys_come_in_pages_once_each(store: ObjectStore) -> None:
+def _fill_moto(url: str, keys: list[str]) -> None:
+    """Behind the back of moto's server, which runs in this process and takes 5 ms for each request."""
+    from moto.s3.models import s3_backends
+
+    prefix = url.split("?")[0].rsplit("/", 1)[1]
+    for key in keys:
+        s3_backends["123456789012"]["aws"].put_object(BUCKET, f"{prefix}/{key}", b"x")
+
+
+def test_2501_keys_come_in_pages_once_each(subject: Subject) -> None:
+    store = subject.open()
     keys = [f"q/{number:05d}" for number in range(2501)]
-    _fill(store, [*keys, "p/before", "r/after"])
+    if subject.kind == "moto":
+        _fill_moto(subject.url, [*keys, "p/before", "r/after"])
+    else:
+        _fill(store, [*keys, "p/before", "r/after"])
     pages = [store.list("q/")]
     while pages[-1].more:
         pages.append(store.list("q/", start_after=pages[-1].rows[-1].key))

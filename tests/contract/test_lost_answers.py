@@ -156,6 +156,7 @@ def test_refused_credentials_name_the_permissions(proxied: Proxied) -> None:
 def test_a_clock_that_is_off_is_named_in_one_line(proxied: Proxied) -> None:
     """Every call 403 RequestTimeTooSkewed: the server's Date is 20 minutes ahead."""
     store = proxied.open()
+    store.head("warm")
     date = formatdate(time.time() + 1200, usegmt=True)
     proxied.proxy.add(Fault("HEAD", answer=403, headers={"Date": date}))
     with pytest.raises(CredentialsRefused, match=r"clock is (20m0s|19m59s) behind the store"):

@@ -16,8 +16,8 @@ from stado_like.store.protocol import Applied, Rejected, Write
 from tests.contract.conftest import Subject
 
 RACERS = 16
-ROUNDS = {"memory": (200, 1), "local": (200, 1), "moto": (200, 1), "seaweedfs": (2, 5)}
-"""Rounds one after the other, and races side by side in each: SeaweedFS polls its lock once a second, so losers wait."""
+ROUNDS = {"memory": (200, 1), "local": (200, 1), "moto": (200, 1), "seaweedfs": (5, 2)}
+"""Rounds one after the other, and races side by side in each: SeaweedFS polls its lock once a second: losers wait."""
 
 
 def test_sixteen_threads_create_one_key_and_one_wins(subject: Subject) -> None:
