@@ -1,0 +1,290 @@
+"""One bucket, a few hands, a judge: the stage of the crash matrix and of the interleavings.
+
+A `Hand` is a worker reduced to the transitions: it claims, starts, ends and settles through the shipped `bucket/`, and keeps on its
+disk what a real one keeps there before each deciding request. Its death loses all but the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stado_coordinator.tick import Tick
+from stado_like.bucket import cancel, claim, delete, end, submit
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.claim import Open, Taken, Unsure
+from stado_like.bucket.end import Seen as SeenEnd
+from stado_like.bucket.settle import settle
+from stado_like.errors import StoreError, StoreUnavailable, TickHeld
+from stado_like.job import codec, keys
+from stado_like.job.budget import Ended
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Claim, End, Heartbeat
+from stado_like.job.states import Cause, TaskState
+from stado_like.job.terms import terms_of
+from stado_like.store.protocol import list_all
+from tests.sim.ambient import VirtualAmbient
+from tests.sim.checkers import Judge
+from tests.sim.fault_store import FaultStore, SharedBucket
+from tests.sim.faults import NoFaults
+from tests.sim.world import World
+
+TTL_S = 10
+ROUNDS = 80
+DAY_S = 25 * 3600.0
+Outcomes = Mapping[tuple[str, int, int], Cause]
+"""(job name, rank, attempt) -> why it ends, where it is not exit 0."""
+
+
+def document(name: str = "train", tasks: int = 0, width: int = 0, **changed: Any) -> dict[str, Any]:
+    """A stored specification. `tasks`: an array of so many; `width`: its max_parallel; `changed`: fields of the task."""
+    spec: dict[str, Any] = {
+        "task_template": {"command": ["true"], "heartbeat_ttl_seconds": TTL_S, **changed},
+    }
+    if tasks:
+        spec["array"] = {"size": tasks, **({"max_parallel": width} if width else {})}
+    return {"metadata": {"name": name, "workspace": "default"}, "spec": spec}
+
+
+def id_of(name: str = "train", k: int = 1) -> JobId:
+    return JobId("default", name, k)
+
+
+@dataclass
+class Kept:
+    """What a hand has on its disk of one attempt."""
+
+    claim: Claim
+    body: bytes
+    started: bool = False
+    end_body: bytes | None = None
+
+
+class Play:
+    def __init__(self, seed: int = 0, outcomes: Outcomes | None = None) -> None:
+        self.world = World(seed)
+        self.shared = SharedBucket(self.world)
+        self.judge = Judge(self.shared)
+        self.outcomes: Outcomes = outcomes or {}
+        self._ticks = 0
+        self.hands: list[Hand] = []
+
+    def close(self) -> None:
+        self.world.stop()
+        self.shared.close()
+
+    def bucket(self, name: str) -> Bucket:
+        return Bucket(FaultStore(self.shared, name), ambient=VirtualAmbient(self.world, name), budget_s=2.0)
+
+    def hand(self, name: str) -> Hand:
+        """A worker. What it still holds when all comes to rest is brought to its end, unless it died or was let go."""
+        return Hand(self, name, self.bucket(name))
+
+    def keep(self, hand: Hand) -> None:
+        self.hands.append(hand)
+
+    # ---- what people do
+
+    def submit(self, bucket: Bucket, doc: Mapping[str, Any], request_id: str = "req") -> JobId:
+        done = submit.submit(bucket, doc, request_id=request_id)
+        if isinstance(done, submit.Submitted):
+            self.judge.seen.acknowledge(done.id)
+        return done.id
+
+    def cancel(self, bucket: Bucket, j: JobId) -> None:
+        cancel.cancel_job(bucket, j)
+        self.judge.seen.cancel_acknowledged(j)
+
+    def stop(self, bucket: Bucket, j: JobId, rank: int) -> None:
+        cancel.stop_task(bucket, j, rank)
+        self.judge.seen.cancel_acknowledged(j, rank)
+
+    def delete(self, bucket: Bucket, j: JobId) -> None:
+        delete.delete_job(bucket, j)
+
+    # ---- the coordinator
+
+    def tick(self, name: str = "") -> None:
+        """One tick in a process of its own."""
+        self._ticks += 1
+        Tick(self.bucket(name or f"tick-{self._ticks}")).step()
+
+    # ---- to the end
+
+    def drain(self) -> None:
+        """Heal, mend and work until nothing is left to do; then judge what came to rest."""
+        self.shared.faults = NoFaults()
+        drainer = self.hand("drainer")
+        resident = Tick(self.bucket("resident"))
+        for round_number in range(ROUNDS):
+            try:
+                resident.step()
+            except TickHeld:
+                self.world.advance(601.0)
+                continue
+            drainer.work_all()
+            for hand in self.hands:
+                hand.resume()
+                hand.finish_all()
+            if not self._left():
+                break
+            self.world.advance(DAY_S if round_number == ROUNDS // 2 else 16.0)
+        resident.step()
+        self.judge.at_rest()
+        self.judge.verify()
+
+    def _left(self) -> bool:
+        rooms = ("queued/", "running/", "open/", "cancels/")
+        return any(key.startswith(rooms) for key in self.shared.contents())
+
+    def result(self) -> dict[str, Any]:
+        """The bucket as it came to rest, without what differs between two right ways there: nonces, times, who did it."""
+        shown: dict[str, Any] = {}
+        seen = self.judge.seen
+        for j in sorted(seen.jobs):
+            if j in seen.buried:
+                shown[str(j)] = "deleted"
+                continue
+            if not seen.holds(keys.job(j)):
+                continue
+            tasks = {}
+            for rank in sorted(seen.finished[j]):
+                last = seen.final_end(j, rank)
+                record = seen.end_records[last] if last else None
+                tasks[rank] = (record.state.value, vars_of(record)) if record else None
+            verdict = self._state(keys.verdict(j))
+            shown[str(j)] = {"tasks": tasks, "verdict": verdict, "final": self._state(keys.final(j))}
+        return shown
+
+    def _state(self, key: str) -> str | None:
+        body = self.shared.peek(key)
+        return None if body is None else str(codec.decode_plain(body, key)["state"])
+
+
+def vars_of(record: End) -> tuple[int, int, int]:
+    spent = record.budgets
+    return (spent.failures, spent.machine, spent.preemptions)
+
+
+@dataclass
+class Hand:
+    """A worker's hand. `crash_to_disk`: what is on `disk` is all that a restarted one has."""
+
+    play: Play
+    name: str
+    bucket: Bucket
+    disk: dict[AttemptId, Kept] = field(default_factory=dict)
+
+    def restarted(self) -> Hand:
+        """The same worker after kill -9: a new process over the same disk."""
+        again = self.play.hand(self.name)
+        assert isinstance(again.bucket.ambient, VirtualAmbient)
+        again.bucket.ambient._boot = 2
+        again.disk = self.disk
+        return again
+
+    # ---- claim
+
+    def take(self, key: str) -> bool:
+        """Claim an entry and start its attempt. Raises `StoreUnavailable` when the store did not say enough."""
+        a = keys.parse_entry(key).attempt
+        if a in self.disk:
+            return False
+        record = Claim(nonce=self.bucket.token(), attempt=str(a), worker=self.name, boot_id="b", queue_key=key)
+        self.disk[a] = Kept(record, codec.encode(record))
+        return self.go_on(a)
+
+    def go_on(self, a: AttemptId) -> bool:
+        """From the claim that is on disk to the started process."""
+        kept = self.disk[a]
+        sent = claim.send(self.bucket, a, kept.body, kept.claim.queue_key)
+        if isinstance(sent, Taken):
+            del self.disk[a]
+            return False
+        if isinstance(sent, Unsure):
+            raise StoreUnavailable(sent.why)
+        opened = claim.gate(self.bucket, a, kept.claim)
+        if isinstance(opened, Unsure):
+            raise StoreUnavailable(opened.why)
+        if not isinstance(opened, Open):
+            del self.disk[a]
+            return False
+        claim.confirm(self.bucket, a, opened, kept.claim)
+        kept.started = True
+        self.play.judge.started(a, self.name, kept.claim.nonce)
+        self.beat(a)
+        return True
+
+    def beat(self, a: AttemptId) -> None:
+        beat = Heartbeat(
+            seq=1, nonce=self.disk[a].claim.nonce, worker=self.name, state=TaskState.RUNNING, ttl_s=TTL_S
+        )
+        self.bucket.put(keys.heartbeat(a), beat)
+
+    def undo(self, a: AttemptId) -> None:
+        claim.undo(self.bucket, a, self.disk[a].claim)
+        del self.disk[a]
+
+    # ---- end
+
+    def end(self, a: AttemptId, cause: Cause = Cause.NONE) -> None:
+        """End an attempt that this hand started, and settle it: compose, keep on disk, commit, settle, forget."""
+        kept = self.disk[a]
+        job = self.bucket.job(a.job)
+        if job is None:
+            del self.disk[a]
+            return
+        if kept.end_body is None:
+            seen = SeenEnd(worker=self.name, by=self.name)
+            before = end.budgets_before(self.bucket, a)
+            composed = end.compose(self.bucket, a, terms_of(job.document), before, Ended(cause, cause.value or "exit 0"), seen)
+            kept.end_body = codec.encode(composed)
+        committed = end.commit(self.bucket, a, kept.end_body)
+        if isinstance(committed, end.Ours):
+            settle(self.bucket, a, committed.end, job=job, queue_key=kept.claim.queue_key)
+        del self.disk[a]
+
+    def look(self, a: AttemptId) -> bool:
+        """The supervisor's look: whether a verdict or a stop asks it to end."""
+        ended, judged, stopped = self.bucket.present(keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank))
+        if ended:
+            self.disk.pop(a, None)
+        return not ended and (judged or stopped)
+
+    # ---- over and over
+
+    def resume(self) -> None:
+        """After a restart: what was ended is committed, what was only claimed is asked again. Its processes live on."""
+        for a, kept in sorted(self.disk.items()):
+            if kept.end_body is not None:
+                self.end(a)
+            elif not kept.started:
+                self.go_on(a)
+
+    def work_all(self) -> None:
+        """Take every entry there is, and bring everything held to its end."""
+        for row in list(list_all(self.bucket.store, keys.QUEUED_OPEN)):
+            self.take(row.key)
+        self.finish_all()
+
+    def finish_all(self) -> None:
+        for a in sorted(self.disk):
+            self.finish(a)
+
+    def finish(self, a: AttemptId) -> None:
+        if self.look(a):
+            self.end(a, Cause.REQUESTED)
+        elif a in self.disk:
+            self.end(a, self.play.outcomes.get((a.job.name, a.rank, a.n), Cause.NONE))
+
+
+def stubborn(act: Callable[[], None], times: int = 8) -> bool:
+    """What a person or a loop does when the store did not answer: the same again. False: it never did."""
+    for _ in range(times):
+        try:
+            act()
+            return True
+        except StoreError:
+            continue
+    return False

@@ -1,0 +1,145 @@
+"""What an all-knowing observer has seen of a bucket and of the processes around it: enough to judge every rule.
+
+It is fed by every change of a key, and by what no key shows: what was acknowledged to whom, which process was started.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from stado_like.errors import BadRecord
+from stado_like.job import codec, keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Claim, End, Job
+from stado_like.job.terms import Terms, terms_of
+from tests.sim.fault_store import Change, SharedBucket
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A process was started for an attempt, under a claim of which we know when it was first made."""
+
+    attempt: AttemptId
+    who: str
+    claimed: int
+    at: int
+    at_s: float
+
+
+@dataclass
+class Seen:
+    """`tick` counts changes and events; everything that happened carries its number."""
+
+    shared: SharedBucket
+    tick: int = 0
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    terms: dict[JobId, Terms] = field(default_factory=dict)
+    acknowledged: set[JobId] = field(default_factory=set)
+    cancelled: dict[JobId, int] = field(default_factory=dict)
+    stopped: dict[tuple[JobId, int], int] = field(default_factory=dict)
+    buried: dict[JobId, int] = field(default_factory=dict)
+    removed: set[JobId] = field(default_factory=set)
+    claims: dict[tuple[AttemptId, str], int] = field(default_factory=dict)
+    ends: dict[AttemptId, bytes] = field(default_factory=dict)
+    end_records: dict[AttemptId, End] = field(default_factory=dict)
+    ended_at: dict[AttemptId, int] = field(default_factory=dict)
+    last_n: dict[tuple[JobId, int], int] = field(default_factory=lambda: defaultdict(int))
+    starts: dict[AttemptId, list[Start]] = field(default_factory=lambda: defaultdict(list))
+    finished: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    released: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    entries: dict[AttemptId, set[str]] = field(default_factory=lambda: defaultdict(set))
+    reported: dict[JobId, str] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+
+    # ---- events that no key shows
+
+    def acknowledge(self, j: JobId) -> None:
+        self.tick += 1
+        self.acknowledged.add(j)
+
+    def cancel_acknowledged(self, j: JobId, rank: int | None = None) -> None:
+        self.tick += 1
+        if rank is None:
+            self.cancelled.setdefault(j, self.tick)
+        else:
+            self.stopped.setdefault((j, rank), self.tick)
+
+    def start(self, a: AttemptId, who: str, nonce: str) -> Start:
+        self.tick += 1
+        start = Start(a, who, self.claims.get((a, nonce), self.tick), self.tick, self.shared.world.now_s)
+        self.starts[a].append(start)
+        return start
+
+    def violate(self, rule: str, what: str) -> None:
+        line = f"{rule}: {what}"
+        if line not in self.violations:
+            self.violations.append(line)
+
+    # ---- changes
+
+    def note(self, change: Change) -> None:
+        self.tick += 1
+        room = change.key.split("/", 1)[0]
+        try:
+            note = getattr(self, f"_note_{room}", None)
+            if note is not None:
+                note(change)
+        except BadRecord:
+            return  # a foreign object; no rule speaks of it
+
+    def _note_jobs(self, change: Change) -> None:
+        j = keys.parse_job(change.key)
+        if change.after is None:
+            self.removed.add(j)
+        else:
+            self.jobs[j] = codec.decode(Job, change.after, change.key)
+            self.terms[j] = terms_of(self.jobs[j].document)
+
+    def _note_deleted(self, change: Change) -> None:
+        if change.after is not None:
+            self.buried.setdefault(keys.parse_tombstone(change.key), self.tick)
+
+    def _note_queued(self, change: Change) -> None:
+        later = change.key.startswith(keys.QUEUED_LATER)
+        a = keys.parse_later(change.key).attempt if later else keys.parse_entry(change.key).attempt
+        if change.after is None:
+            self.entries[a].discard(change.key)
+        else:
+            self.entries[a].add(change.key)
+            self.released[a.job].add(a.rank)
+
+    def _note_running(self, change: Change) -> None:
+        a = keys.parse_running(change.key)
+        if change.after is not None:
+            claim = codec.decode(Claim, change.after, change.key)
+            self.claims.setdefault((a, claim.nonce), self.tick)
+            self.released[a.job].add(a.rank)
+
+    def _note_status(self, change: Change) -> None:
+        parts = change.key.split("/")
+        j = JobId.parse(f"{parts[1]}.{parts[2]}")
+        status = keys.parse_status(j, change.key)
+        if status.kind != "end" or change.after is None:
+            return
+        a = keys.attempt_of(j, status.rank, status.n)
+        if a in self.ends:
+            return
+        end = codec.decode(End, change.after, change.key)
+        self.ends[a] = change.after
+        self.end_records[a] = end
+        self.ended_at[a] = self.tick
+        self.last_n[j, a.rank] = max(self.last_n[j, a.rank], a.n)
+        self.released[j].add(a.rank)
+        if end.is_final:
+            self.finished[j].add(a.rank)
+
+    # ---- questions
+
+    def final_end(self, j: JobId, rank: int) -> AttemptId | None:
+        if rank not in self.finished[j]:
+            return None
+        return keys.attempt_of(j, rank, self.last_n[j, rank])
+
+    def holds(self, key: str) -> bool:
+        return self.shared.peek(key) is not None
