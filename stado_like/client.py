@@ -13,7 +13,7 @@ at.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from stado_like.bucket.awaiting import Awaited
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.cancel import Cancelled
 from stado_like.bucket.listing import Listing, Wanted, list_deleted, list_jobs
-from stado_like.bucket.logs import JobFollower
+from stado_like.bucket.logs import JobFollower, Part, TaskFollower
 from stado_like.bucket.queue import QueueStatus, queue_status
 from stado_like.bucket.resolve import Meant, no_such_job, resolve
 from stado_like.bucket.shapes import JobRow, JobView, TaskView
@@ -316,12 +316,27 @@ class Client:
         """The same, exact to the byte."""
         return logs.read_raw(self.bucket, self.attempt(job, task, attempt))
 
-    def follow(self, job: Words, ranks: Iterable[int] | None = None, attempt: int = 1) -> JobFollower:
-        """What the tasks write, as it comes: call `step()` until `done`; waiting in between is the caller's."""
+    def follow(
+        self, job: Words, tasks: Sequence[TaskFollower], *, on_note: Note = silent
+    ) -> Iterator[tuple[int, int, Part]]:
+        """`(rank, attempt, part)` of what the tasks write, as it comes, until they or the job are over. Waits in
+        between.
+        """
         j = self.resolve(job)
-        terms = terms_of(self._read(j).document)
-        every = range(terms.tasks) if ranks is None else ranks
-        return logs.JobFollower(self.bucket, j, [logs.TaskFollower(self.bucket, j, rank, attempt) for rank in every])
+        awaited = Awaited(self.bucket, j)
+        follower = JobFollower(self.bucket, j, tasks)
+        patience = self.patience(on_note=on_note)
+        for _ in patience.rounds(steady=True):
+            over = patience.ask(awaited.step)
+            came = patience.ask(follower.step)  # after the look: what was written before the end is there
+            yield from came or ()
+            if follower.done or (over is not None and came is not None):
+                return
+
+    def follower(self, job: Words, rank: int, n: int | None = None, *, begin: int = 0) -> TaskFollower:
+        """For `follow`: one task from attempt `n` (the newest by default) and byte `begin` on."""
+        a = self.attempt(job, rank, n)
+        return TaskFollower(self.bucket, a.job, rank, a.n, begin=begin)
 
     # ---- change
 

@@ -8,6 +8,7 @@ reason to stop waiting for a job that goes on without it; what could not be read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import TypeVar
 
 from stado_like.ambient import Ambient
@@ -50,10 +51,12 @@ class Patience:
         self._heard = False
         self._away_since_s: float | None = None
 
-    def rounds(self) -> Iterator[None]:
-        """Once now, then after each pause; ends when the time is up, after a last look."""
+    def rounds(self, *, steady: bool = False) -> Iterator[None]:
+        """Once now, then after each pause; ends when the time is up, after a last look. `steady`: pauses do not grow,
+        for what a person looks at as it comes.
+        """
         yield
-        for pause in pauses(self._url):
+        for pause in repeat(next(pauses(self._url))) if steady else pauses(self._url):
             left = None if self._deadline is None else self._deadline - self._ambient.boot_s()
             if left is not None and left <= 0:
                 return
