@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import doorbell, finish, lanes, load
+from stado_like.bucket import doorbell, entries, finish, lanes, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
-from stado_like.bucket.load import Listed
+from stado_like.bucket.load import Listed, TaskNow
 from stado_like.bucket.settle import settle, verdict_reason
 from stado_like.errors import Conflict, NotFound
 from stado_like.job import codec, keys, reasons
@@ -84,6 +84,7 @@ def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
     ended = running = 0
     for task in load.tasks_now(bucket, j, job, terms, listed):
         if task.is_over or task.open is None or not task.released:
+            _drop_left_entry(bucket, j, task, job, terms)
             continue
         if _end_queued(bucket, task.open, job, terms, verdict_reason(verdict)):
             ended += 1
@@ -115,8 +116,19 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
             return False
         if not _end_queued(bucket, task.open, job, terms, stop.reason):
             return False
+    _drop_left_entry(bucket, j, task, job, terms)
     bucket.drop(keys.cancel_index(j, rank))
     return True
+
+
+def _drop_left_entry(bucket: Bucket, j: JobId, task: TaskNow, job: Job, terms: Terms) -> None:
+    """An attempt that was ended while nobody held it has no claim by which a tick would find that its entry was left:
+    here is the place."""
+    if task.last is None or not task.is_over or task.last.worker:
+        return
+    a = keys.attempt_of(j, task.rank, task.last_n)
+    before = bucket.end(a.previous) if a.previous is not None else None
+    bucket.drop(*entries.all_keys(job, terms, a, before))
 
 
 def _released(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, listed: Listed) -> bool:
