@@ -89,7 +89,7 @@ class Lock:
         except BadRecord as bad:
             raise TickHeld(
                 f"refused: the lock of this store cannot be read: {bad.message}",
-                f"Remove it with `stado storage rm {keys.TICK_LOCK}` once no tick runs; else it is taken over in 10 min.",
+                f"Remove it with `stado storage rm {keys.TICK_LOCK}` once no tick runs; it expires in 10 minutes.",
             ) from None
         if held.nonce in self._left:
             return  # our own, of a tick that could not reach the store to release it

@@ -58,7 +58,7 @@ class Tick:
         self._saved: tuple[float, dict[str, Any]] | None = None
 
     def step(self) -> Report:
-        """One tick. Raises `TickHeld` when another one runs, `StoreError` when the store cannot be asked for the lock."""
+        """One tick. Raises `TickHeld` when another one runs, `StoreError` when the store does not give the lock."""
         before = self.meter.snapshot()
         self.lock.acquire()
         try:

@@ -41,6 +41,9 @@ _STOP_CAUSES = {cause.value: cause for cause in Cause if cause is not Cause.NONE
 MEND_FIRST_S = 60.0
 MEND_MOST_S = 600.0
 LOOK_AGAIN_S = 30.0
+LOOKS_MOST = 3
+CANCEL_AGAIN_S = 5.0
+CANCEL_AGAIN_MOST_S = 15.0
 
 
 @dataclass(slots=True)
@@ -58,7 +61,7 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
     aside)."""
     match action:
         case SettleCancel():
-            return _settle_cancel(bucket, action)
+            return _settle_cancel(bucket, action, memory)
         case MoveDue():
             return _counted("moved", 1 if entries.move_due(bucket, action.entry) is not None else 0)
         case DropSpent():
@@ -112,17 +115,31 @@ def _counted(name: str, n: int, *notes: str) -> Did:
     return Did(Counter({name: n}) if n else Counter(), list(notes))
 
 
-def _settle_cancel(bucket: Bucket, action: SettleCancel) -> Did:
+def _settle_cancel(bucket: Bucket, action: SettleCancel, memory: Memory) -> Did:
+    """Carry out a verdict or a stop. One that waits for running tasks, or for a rank not released yet, is not gone
+    through at every tick of a resident."""
+    index = keys.cancel_index(action.job, action.rank)
+    now_s = bucket.ambient.boot_s()
+    next_at, wait_s = memory.cancels.get(index, (now_s, 0.0))
+    if now_s < next_at:
+        return Did()
     job = bucket.job(action.job)
     if job is None:
-        bucket.drop(keys.cancel_index(action.job, action.rank))
+        bucket.drop(index)
         return _counted("orphans", 1)
     terms = terms_of(job.document)
     if action.rank is not None:
         over = cancel.carry_out_stop(bucket, action.job, action.rank, job, terms)
-        return _counted("stops_settled", int(over))
-    done = cancel.carry_out(bucket, action.job, job, terms)
-    return Did(Counter({"ended": done.ended, "still_running": done.running, "settled": int(done.over)}))
+        did = _counted("stops_settled", int(over))
+    else:
+        done = cancel.carry_out(bucket, action.job, job, terms)
+        over = done.over
+        did = Did(Counter({"ended": done.ended, "still_running": done.running, "settled": int(over)}))
+    wait_s = min(max(2 * wait_s, CANCEL_AGAIN_S), CANCEL_AGAIN_MOST_S)
+    memory.cancels[index] = (now_s + wait_s, wait_s)
+    if over:
+        del memory.cancels[index]
+    return did
 
 
 def _drop_spent(bucket: Bucket, action: DropSpent) -> Did:
@@ -150,7 +167,7 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
         settle.drop_orphan(bucket, a, claim.queue_key)  # no such job, or a stray claim: nothing that could end
         return _counted("orphans", 1)
     look = action.look
-    while True:
+    for _ in range(LOOKS_MOST):
         beat = look.beat.record if look.beat is not None else None
         record = compose(
             bucket,
@@ -170,6 +187,10 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
         if not liveness.is_stale(again) or not liveness.is_down(again, action.armed):
             return Did(Counter({"recovered": 1}), [f"{a} gave a sign of life at the last moment"])
         look = again
+    else:
+        return Did(
+            deferred=f"the store is slow: {LOOKS_MOST} looks at {a} were older than ten seconds when they were done"
+        )
     end = commit(bucket, a, codec.encode(record)).end
     settle.settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)
     if end.nonce != record.nonce:

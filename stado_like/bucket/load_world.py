@@ -51,6 +51,9 @@ class Memory:
     settled: set[JobId] = field(default_factory=set)
     """Jobs of the sweep that need no second look: over, or known from open/."""
     mended: dict[JobId, Mending] = field(default_factory=dict)
+    cancels: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """When a verdict or stop that could not be settled yet is gone through again, by `boot_s`, and how long that
+    waited."""
     cursors: dict[str, Any] | None = None
     """Where the sweeps go on: {"jobs": key, "queued": key, "ranks": {job: rank}}; as stored in
     state/coordinator/sweep.json."""
@@ -76,6 +79,8 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     later = reading.later()
     cancels = reading.parsed("cancels", keys.CANCELS, lambda row: keys.parse_cancel_index(row.key))
     opened = reading.parsed("open", keys.OPEN, lambda row: OpenJob(keys.parse_open_index(row.key), row.last_modified))
+    for index in memory.cancels.keys() - {keys.cancel_index(j, rank) for j, rank in cancels}:
+        del memory.cancels[index]
     now = bucket.now()
     queued: tuple[keys.Entry, ...] = ()
     swept: tuple[SweptJob, ...] = ()

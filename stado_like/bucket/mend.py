@@ -191,7 +191,7 @@ def _queue_if_nowhere(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, befo
 
 
 def sweep_job(bucket: Bucket, j: JobId) -> Mended:
-    """One row of jobs/: what no index shows. `over`: it needs no second look. Raises `StoreUnavailable`,
+    """One row of jobs/: what no index shows. `over`: it needs no other look. Raises `StoreUnavailable`,
     `BadRecord`."""
     done = Mended()
     job = bucket.job(j)

@@ -297,10 +297,12 @@ class Armed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """state/coordinator/observed.json. `brake_since`: when the brake was first pulled (0: it is not)."""
+    """state/coordinator/observed.json. `brake_since`: when the brake was first pulled (0: it is not); `braked_at`: when a
+    tick last found it so."""
 
     armed: Mapping[str, Armed] = field(default_factory=dict)
     brake_since: float = 0.0
+    braked_at: float = 0.0
     reaped_at: tuple[float, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -33,6 +33,7 @@ PROMISE_MOST_S = 10 * 60.0
 BRAKE_S = 10 * 60.0
 BRAKE_TTLS = 3
 BRAKE_MACHINES = 2
+BRAKE_UNWATCHED_S = 60 * 60.0
 RELEASED_A_MINUTE = 5
 RELEASED_SHARE = 0.1
 READS_HOLD_S = 10.0
@@ -168,8 +169,9 @@ def _brake(world: World, condemned: list[Reap], unknown: list[Look]) -> tuple[Br
         return None, condemned
     now = world.now
     since = world.observed.brake_since
-    if not 0 < since <= now or unknown or world.unread:
-        since = now  # the ten minutes count only while our own calls succeed
+    unwatched = now - world.observed.braked_at > BRAKE_UNWATCHED_S
+    if not 0 < since <= now or unknown or world.unread or unwatched:
+        since = now  # the ten minutes count only while ticks look and their own calls succeed
     others = any(is_fresh(said) for name, said in world.broadcasts.items() if name not in dead)
     oldest = sorted(condemned, key=lambda reap: (reap.look.signature[1], reap.attempt))
     due = [reap for reap in oldest if now - since >= _brake_s(reap, others)]
@@ -195,16 +197,14 @@ def _observed(world: World, armed: dict[str, Armed], brake: BrakePulled | None, 
     return Observed(
         armed=armed,
         brake_since=brake.since,
+        braked_at=world.now,
         reaped_at=recent + (world.now,) * len(released),
         extra=world.observed.extra,
     )
 
 
 def _remember(before: Observed, after: Observed) -> Remember | None:
-    if dict(before.armed) == dict(after.armed) and (before.brake_since, before.reaped_at) == (
-        after.brake_since,
-        after.reaped_at,
-    ):
+    if before == after:
         return None
     armed = tuple(name for name, one in after.armed.items() if before.armed.get(name) != one)
     return Remember(after, armed, tuple(name for name in before.armed if name not in after.armed))

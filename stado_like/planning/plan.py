@@ -43,7 +43,8 @@ class Plan:
 
 
 def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Plan:
-    """What to do about `world`. `settling_s`: ends younger than this are left to those who are settling them right now."""
+    """What to do about `world`. `settling_s`: ends younger than this are left to those who are settling them right
+    now."""
     return Plan(
         passes=(
             ("cancels", tuple(_cancels(world))),  # 1. verdicts and stops not carried out yet

@@ -1,0 +1,96 @@
+"""World -> plan: which action in which pass, and nothing else."""
+
+from __future__ import annotations
+
+from stado_like.job import keys
+from stado_like.job.keys import JobId
+from stado_like.job.terms import Ask
+from stado_like.planning.actions import (
+    Deferred,
+    DropSpent,
+    MendJob,
+    MoveDue,
+    Reap,
+    Remember,
+    SettleCancel,
+    SettleEnded,
+    SweepJob,
+)
+from stado_like.planning.plan import PASSES, plan
+from stado_like.planning.world import OpenJob, SweptJob, World
+from tests.builders_tick import T0, TTL_S, attempt, look, world
+
+ASK = Ask(cpu_millis=1000, memory_bytes=2**30, gpus=0)
+
+
+def later(name: str, due_s: float) -> keys.LaterEntry:
+    return keys.parse_later(keys.later(int((T0 + due_s) * 1000), attempt(name, n=2), ASK))
+
+
+def test_nothing_to_do_is_an_empty_plan() -> None:
+    empty = plan(world())
+    assert empty.actions == () and empty.next_due_at is None
+    assert tuple(name for name, _ in empty.passes) == PASSES
+
+
+def test_cancels_a_verdict_covers_the_stops_of_its_ranks() -> None:
+    whole, single = JobId("default", "whole", 1), JobId("default", "single", 1)
+    state = world(cancels=((whole, None), (whole, 3), (single, 3)))
+    assert plan(state).actions == (SettleCancel(whole), SettleCancel(single, 3))
+
+
+def test_due_retries_move_and_the_next_one_is_named() -> None:
+    due, now, not_yet = later("due", -5), later("now", 0), later("not-yet", 7)
+    planned = plan(world(later=(due, now, not_yet)))
+    assert planned.actions == (MoveDue(due), MoveDue(now))
+    assert planned.next_due_at == T0 + 7
+
+
+def test_entry_of_a_claimed_attempt_is_spent() -> None:
+    held = look(attempt("held"))
+    entries = [keys.parse_entry(keys.entry(keys.QUEUED_OPEN, attempt(name), 0, 1, ASK)) for name in ("held", "waits")]
+    assert plan(world(held, queued=tuple(entries))).actions == (DropSpent(entries[0]),)
+
+
+def test_arming_is_written_before_anybody_is_reaped() -> None:
+    dead, late = look(attempt("dead"), beat_age_s=500), look(attempt("late"), worker="w2", beat_age_s=80)
+    known = world(dead, armed_s=TTL_S).observed
+    others = [look(attempt(name), worker=name) for name in ("w3", "w4")]
+    planned = plan(world(dead, late, *others, observed=known))
+    assert [type(action) for action in planned.actions] == [Remember, Reap]
+
+
+def test_ends_left_half_way_are_settled_but_not_those_of_a_moment_ago() -> None:
+    old, fresh = look(attempt("old"), ended_at=T0 - 60), look(attempt("fresh"), ended_at=T0 - 1)
+    assert plan(world(old, fresh), settling_s=5.0).actions == (SettleEnded(old.held),)
+    assert plan(world(old, fresh)).actions == (SettleEnded(old.held), SettleEnded(fresh.held))
+
+
+def test_end_seen_just_after_the_listing_is_settled_too() -> None:
+    ended = look(ended_at=T0 + 0.2)
+    assert plan(world(ended)).actions == (SettleEnded(ended.held),)
+
+
+def test_open_jobs_are_told_what_was_seen_of_their_ranks() -> None:
+    j = JobId("default", "train", 1)
+    state = world(look(attempt(rank=3, n=2)), later=(later("train", 50),), open_jobs=(OpenJob(j, T0 - 90),))
+    assert plan(state).actions == (MendJob(j, T0 - 90, {3: 2}, {0: 2}),)
+
+
+def test_open_job_under_a_verdict_is_left_to_the_pass_of_cancels() -> None:
+    j = JobId("default", "train", 1)
+    assert plan(world(open_jobs=(OpenJob(j, T0),), cancels=((j, None),))).actions == (SettleCancel(j),)
+
+
+def test_sweep_passes_over_what_somebody_holds() -> None:
+    held, other = attempt("held").job, attempt("other").job
+    state = world(look(attempt("held")), swept=(SweptJob(held, T0), SweptJob(other, T0)))
+    assert plan(state).actions == (SweepJob(other, T0),)
+
+
+def test_every_room_that_could_not_be_listed_defers_its_pass() -> None:
+    """Counts differ between two listings, or do not come: what is not read is not concluded from."""
+    rooms = ("cancels", "later", "queued", "running", "open", "jobs")
+    planned = plan(World(now=T0, unread=dict.fromkeys(rooms, "timed out")))
+    assert [type(action) for action in planned.actions] == [Deferred] * len(rooms)
+    assert {name for name, actions in planned.passes if actions} == {"cancels", "later", "reap", "jobs", "sweep"}
