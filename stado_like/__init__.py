@@ -20,8 +20,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stado_like.client import Client, Job
+    from stado_like.client import Client
     from stado_like.errors import StadoError
+    from stado_like.handle import Job
     from stado_like.jobspec import JobSpec
     from stado_like.store.url import open_store
 
@@ -29,7 +30,7 @@ __all__ = ["Client", "Job", "JobSpec", "StadoError", "open_store"]
 
 _HOMES = {
     "Client": "stado_like.client",
-    "Job": "stado_like.client",
+    "Job": "stado_like.handle",
     "JobSpec": "stado_like.jobspec",
     "StadoError": "stado_like.errors",
     "open_store": "stado_like.store.url",

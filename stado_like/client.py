@@ -13,8 +13,7 @@ at.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stado_like import config
@@ -35,6 +34,7 @@ from stado_like.bucket.submit import DoneAndDeleted
 from stado_like.bucket.surroundings import Surroundings, WorkerView
 from stado_like.bucket.view import no_such_task, read_job, read_task
 from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
+from stado_like.handle import Job, Words
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Job as JobRecord
@@ -48,51 +48,6 @@ from stado_like.store.url import open_store
 
 if TYPE_CHECKING:
     from stado_like.store.meter import Meter
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A handle on one incarnation of one job."""
-
-    client: Client
-    id: JobId
-
-    @property
-    def name(self) -> str:
-        return self.id.name
-
-    def view(self) -> JobView:
-        return self.client.view(self.id)
-
-    @property
-    def state(self) -> str:
-        """`Pending`, `Running`, `Completed`, …: looked up now."""
-        return self.view().state.value
-
-    def wait(self, timeout_s: float | None = None) -> str:
-        """The state in which it ended. Raises `TimedOut`; the job goes on then."""
-        return self.client.wait([self.id], timeout_s)[0].state.value
-
-    def logs(self, task: int = 0, attempt: int | None = None, tail: int | None = None) -> str:
-        return self.client.logs(self.id, task, attempt, tail)
-
-    def raw_logs(self, task: int = 0, attempt: int | None = None) -> bytes:
-        return b"".join(self.client.raw_logs(self.id, task, attempt))
-
-    def cancel(self, reason: str = "") -> Cancelled:
-        return self.client.cancel(self.id, reason)
-
-    def stop_task(self, rank: int, reason: str = "") -> bool:
-        return self.client.task_stop(self.id, rank, reason)
-
-    def rerun(self, name: str = "") -> Job:
-        return self.client.rerun(self.id, name)
-
-    def delete(self) -> None:
-        self.client.delete(self.id)
-
-
-Words = str | JobId | Job
 
 
 class Client:
@@ -181,9 +136,7 @@ class Client:
     def submit_document(self, document: Mapping[str, Any], *, request_id: str = "") -> Job:
         """Submit a document in its stored form (as `document` gives it)."""
         self.ready_to_write()
-        done = submitting.submit(
-            self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host
-        )
+        done = submitting.submit(self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host)
         if isinstance(done, DoneAndDeleted):
             raise Conflict(
                 f"this request was carried out already: its job {done.id} ended and was deleted",
@@ -264,19 +217,38 @@ class Client:
         known = ", ".join(one.capacity.worker for one in found) or "none"
         raise NotFound(f"there is no worker {name} in {self.store.url}", f"Workers that say they are there: {known}.")
 
+    def held_by(self, worker: str) -> list[AttemptId]:
+        """The attempts whose claims name this worker."""
+        found = []
+        for row in list_all(self.store, keys.RUNNING):
+            a = keys.parse_running(row.key)
+            claim = self.bucket.claim(a)
+            if claim is not None and claim.record.worker == worker:
+                found.append(a)
+        return found
+
     def queue(self) -> QueueStatus:
         return queue_status(self.bucket)
 
     # ---- wait
 
-    def patience(self, timeout_s: float | None = None, on_note: Note = silent) -> Patience:
-        return Patience(self.store.url, self.ambient, timeout_s=timeout_s, on_note=on_note)
+    def patience(
+        self, timeout_s: float | None = None, on_note: Note = silent, rest: Callable[[float], None] | None = None
+    ) -> Patience:
+        return Patience(self.store.url, self.ambient, timeout_s=timeout_s, on_note=on_note, rest=rest)
 
-    def wait(self, jobs: Sequence[Words], timeout_s: float | None = None, *, on_note: Note = silent) -> list[Rolled]:
+    def wait(
+        self,
+        jobs: Sequence[Words],
+        timeout_s: float | None = None,
+        *,
+        on_note: Note = silent,
+        rest: Callable[[float], None] | None = None,
+    ) -> list[Rolled]:
         """Until all are over: state and reason of each, in order. Raises `TimedOut`, and `NotFound` when one is deleted
         meanwhile."""
         waited = [Awaited(self.bucket, self.resolve(job)) for job in jobs]
-        patience = self.patience(timeout_s, on_note)
+        patience = self.patience(timeout_s, on_note, rest)
         for _ in patience.rounds():
             for one in waited:
                 patience.ask(one.step)
@@ -317,7 +289,12 @@ class Client:
         return logs.read_raw(self.bucket, self.attempt(job, task, attempt))
 
     def follow(
-        self, job: Words, tasks: Sequence[TaskFollower], *, on_note: Note = silent
+        self,
+        job: Words,
+        tasks: Sequence[TaskFollower],
+        *,
+        on_note: Note = silent,
+        rest: Callable[[float], None] | None = None,
     ) -> Iterator[tuple[int, int, Part]]:
         """`(rank, attempt, part)` of what the tasks write, as it comes, until they or the job are over. Waits in
         between.
@@ -325,7 +302,7 @@ class Client:
         j = self.resolve(job)
         awaited = Awaited(self.bucket, j)
         follower = JobFollower(self.bucket, j, tasks)
-        patience = self.patience(on_note=on_note)
+        patience = self.patience(on_note=on_note, rest=rest)
         for _ in patience.rounds(steady=True):
             over = patience.ask(awaited.step)
             came = patience.ask(follower.step)  # after the look: what was written before the end is there

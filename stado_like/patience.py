@@ -43,11 +43,21 @@ def pauses(url: str) -> Iterator[float]:
 class Patience:
     """One wait: `rounds` paces it, `ask` carries one look through an outage."""
 
-    def __init__(self, url: str, ambient: Ambient, *, timeout_s: float | None = None, on_note: Note = silent) -> None:
+    def __init__(
+        self,
+        url: str,
+        ambient: Ambient,
+        *,
+        timeout_s: float | None = None,
+        on_note: Note = silent,
+        rest: Callable[[float], None] | None = None,
+    ) -> None:
+        """`rest`: what to do for so many seconds instead of sleeping."""
         self._url = url
         self._ambient = ambient
         self._deadline = None if timeout_s is None else ambient.boot_s() + timeout_s
         self._on_note = on_note
+        self._rest = rest or ambient.sleep
         self._heard = False
         self._away_since_s: float | None = None
 
@@ -60,7 +70,7 @@ class Patience:
             left = None if self._deadline is None else self._deadline - self._ambient.boot_s()
             if left is not None and left <= 0:
                 return
-            self._ambient.sleep(pause if left is None else min(pause, left))
+            self._rest(pause if left is None else min(pause, left))
             yield
 
     def ask(self, look: Callable[[], T]) -> T | None:

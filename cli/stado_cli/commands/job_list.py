@@ -1,0 +1,89 @@
+"""`stado job list`: unfinished jobs and the last day's, newest first; from listings, so that an old bucket answers
+too.
+"""
+
+from __future__ import annotations
+
+import click
+
+from stado_cli.context import Context
+from stado_cli.job_text import STYLES, row_counts
+from stado_cli.opening import open_client, set_aside, states
+from stado_cli.output import Column, column, times
+
+
+@click.command()
+@click.option("--state", "wanted_states", multiple=True, metavar="S", help="Only jobs in this state; may be repeated.")
+@click.option("-w", "--workspace", default="", help="Only this workspace. Default: all.")
+@click.option("--label", "label", multiple=True, metavar="K=V", help="Only jobs with this label; may be repeated.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest.")
+@click.option("--all", "every", is_flag=True, help="Finished ones of any age too.")
+@click.option("--deleted", is_flag=True, help="What was deleted instead, as long as tombstones are kept.")
+@click.pass_obj
+def command(
+    context: Context,
+    wanted_states: tuple[str, ...],
+    workspace: str,
+    label: tuple[str, ...],
+    limit: int | None,
+    every: bool,
+    deleted: bool,
+) -> None:
+    """List jobs, newest first: unfinished ones, and those submitted in the last day.
+
+    Exit code 6 when a record could not be read: the rest is shown.
+    """
+    from stado_like.bucket.listing import Wanted
+    from stado_like.bucket.shapes import row_json
+    from stado_like.jobspec import labels
+
+    client = open_client(context)
+    if deleted:
+        _deleted(context, workspace, limit)
+        return
+    found = client.listing(
+        Wanted(workspace=workspace, states=states(wanted_states), labels=labels(label), limit=limit or 0, every=every)
+    )
+    now = client.bucket.now()
+    rows = [{**row_json(one), "_tasks": row_counts(one), "_age": now - one.created_at} for one in found.rows]
+    columns = [
+        Column(
+            "JOB",
+            lambda row: row["name"] if row["workspace"] == client.workspace else f"{row['workspace']}/{row['name']}",
+        ),
+        Column("STATE", lambda row: row["state"], style=lambda row: STYLES.get(row["state"], "")),
+        column("TASKS", "_tasks", right=True),
+        column("PRIORITY", "priority", right=True),
+        Column("AGE", lambda row: times.duration(max(0.0, row["_age"])), right=True),
+        column("REASON", "reason"),
+    ]
+    if context.settings.json:
+        rows = [row_json(one) for one in found.rows]
+    context.output.table(columns, rows, empty="No jobs; `--all` shows finished ones of any age.")
+    set_aside(dict(found.set_aside))
+
+
+def _deleted(context: Context, workspace: str, limit: int | None) -> None:
+    found, unread = open_client(context).deleted(workspace)
+    rows = [
+        {
+            "name": j.name,
+            "workspace": j.workspace,
+            "incarnation": j.k,
+            "state": stone.state or None,
+            "created_at": times.iso(stone.created_ms / 1000) if stone.created_ms else None,
+            "deleted_at": times.iso(stone.at),
+            "deleted_by": stone.by or None,
+        }
+        for j, stone in found[:limit]
+    ]
+    columns = [
+        column("JOB", "name"),
+        column("WORKSPACE", "workspace"),
+        column("INCARNATION", "incarnation", right=True),
+        column("ENDED AS", "state"),
+        column("DELETED AT", "deleted_at"),
+        column("BY", "deleted_by"),
+    ]
+    context.output.table(columns, rows, empty="Nothing was deleted, as far as tombstones tell.")
+    set_aside(unread)

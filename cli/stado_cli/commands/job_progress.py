@@ -1,0 +1,20 @@
+"""`stado job progress`: each task's attempt, its restarts by cause, and how its previous attempt ended."""
+
+from __future__ import annotations
+
+import click
+
+from stado_cli.context import Context
+from stado_cli.job_text import progress
+from stado_cli.opening import open_client
+
+
+@click.command()
+@click.argument("job")
+@click.pass_obj
+def command(context: Context, job: str) -> None:
+    """Show attempts and restarts of JOB: F after its own failures, M after faults of machines, P after preemptions."""
+    from stado_like.bucket.shapes import progress_json
+
+    view = open_client(context).view(job)
+    context.output.value(progress_json(view), progress(view))
