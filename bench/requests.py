@@ -1,0 +1,188 @@
+"""Requests per one-task job, by who sends them, kind, and family of keys.
+
+A worker polls while it works, so counts by kind alone mix the polls with the job. Counting by the first segment of
+the key tells them apart: `get state` is the doorbell. The counts come from inside the processes: the worker below is
+the real one with a counting store put in, and its nursery is started with an entry that does the same for
+supervisors. Requests are what an S3 server would be asked; a directory store is asked the same.
+
+Run as `python -m bench.requests URL STATE OUT` it is that worker: until SIGTERM, counts kept in OUT.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from bench.cluster import SLOTS, WORKER, Cluster, cluster, until
+from bench.work import TRUE, ended
+from stado_like.ambient import REAL
+from stado_like.bucket.bucket import Bucket
+from stado_like.client import Client
+from stado_like.store.protocol import Applied, Object, ObjectStore, Page, Stat, Unchanged, Unknown, Write
+from stado_like.store.url import open_store
+from stado_worker.run import Worker, WorkerOptions
+from stado_worker.shim import supervise
+
+COUNTS = "BENCH_COUNTS"
+"""The environment variable that tells a counting supervisor where to put its counts."""
+WAITING = "304 state/doorbell.json"
+
+
+class CountingStore:
+    """Counts what passes through to `inner`, as `kind family`."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self.inner = inner
+        self.counts: Counter[str] = Counter()
+
+    def _count(self, kind: str, key: str, n: int = 1) -> None:
+        family = "/".join(key.split("/")[:2]) if key.startswith(("state/", "queued/")) else key.split("/")[0]
+        self.counts[f"{kind} {family}"] += n
+
+    @property
+    def url(self) -> str:
+        return self.inner.url
+
+    @property
+    def can_replace(self) -> bool:
+        return self.inner.can_replace
+
+    def create(self, key: str, body: bytes) -> Write:
+        self._count("create", key)
+        return self.inner.create(key, body)
+
+    def put(self, key: str, body: bytes) -> Write:
+        self._count("put", key)
+        return self.inner.put(key, body)
+
+    def replace(self, key: str, body: bytes, etag: str) -> Write:
+        self._count("replace", key)
+        return self.inner.replace(key, body, etag)
+
+    def get(self, key: str) -> Object | None:
+        self._count("get", key)
+        return self.inner.get(key)
+
+    def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
+        found = self.inner.get_if_changed(key, etag)
+        self._count("304" if isinstance(found, Unchanged) else "get", key)
+        return found
+
+    def head(self, key: str) -> Stat | None:
+        self._count("head", key)
+        return self.inner.head(key)
+
+    def heads(self, keys: Sequence[str]) -> list[Stat | None]:
+        for key in keys:
+            self._count("head", key)
+        return self.inner.heads(keys)
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Page:
+        self._count("list", prefix)
+        return self.inner.list(prefix, start_after=start_after, limit=limit)
+
+    def delete(self, key: str) -> Applied | Unknown:
+        self._count("delete", key)
+        return self.inner.delete(key)
+
+    def now(self) -> float:
+        return self.inner.now()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def prepare(url: str) -> None:
+    """What the nursery calls before any fork: as a supervisor prepares itself, then the counter in between."""
+    supervise.prepare(url)
+    supervise._prepared[url] = CountingStore(supervise._prepared[url])
+
+
+def run(attempt_dir: str, channel: socket.socket | None = None) -> None:
+    """The life of a supervisor; at its end it leaves its counts."""
+    try:
+        supervise.run(attempt_dir, channel)
+    finally:
+        counts: Counter[str] = Counter()
+        for store in supervise._prepared.values():
+            if isinstance(store, CountingStore):
+                counts += store.counts
+        _tell(Path(os.environ[COUNTS]), f"supervisor.{REAL.pid}", counts)
+
+
+def _tell(out: Path, name: str, counts: Counter[str]) -> None:
+    part = out.with_name(f"{out.name}.{name}.part")
+    part.write_bytes(orjson.dumps(counts))
+    part.rename(out / name)
+
+
+class _CountingWorker(Worker):
+    def __init__(self, url: str, state: Path) -> None:
+        super().__init__(
+            WorkerOptions(store_url=url, worker=WORKER, cpus=SLOTS, memory_bytes=64 << 30), state_dir=state
+        )
+        self.counted = CountingStore(open_store(url))
+        self._bucket = Bucket(self.counted)
+
+    def start(self) -> int:
+        adopted = super().start()
+        assert self._nursery is not None
+        self._nursery._entry = "bench.requests:run"
+        self._nursery.start()
+        return adopted
+
+
+def main(url: str, state: Path, out: Path) -> None:
+    worker = _CountingWorker(url, state)
+    worker.catch_signals()
+    worker.start()
+    try:
+        worker.run()
+    finally:
+        worker.stop()
+        _tell(out, "worker", worker.counted.counts)
+
+
+def per_job(place: Path, url: str, jobs: int) -> dict[str, dict[str, float]]:
+    """Requests per job of `submitter`, `worker`, `supervisor`: `jobs` jobs, one after the other on an idle worker.
+
+    Looks at a doorbell that had not been rung are left out: they are the price of waiting, not of a job.
+    """
+    out = place / "counts"
+    out.mkdir(parents=True)
+    program = [sys.executable, "-m", "bench.requests", url, str(place / "state"), str(out)]
+    with cluster(place, url, program=program, env={COUNTS: str(out)}) as on:
+        submitted = _submit(on, jobs)
+    # Idle supervisors end at their agent's end, and only then tell.
+    until(lambda: _told(out)["supervisor"]["create status"] >= jobs, 10.0, "the supervisors did not tell their counts")
+    counted = {"submitter": submitted, **_told(out)}
+    return {role: {kind: round(n / jobs, 2) for kind, n in counts.items()} for role, counts in counted.items()}
+
+
+def _told(out: Path) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {"worker": Counter(), "supervisor": Counter()}
+    for path in out.iterdir():
+        told: dict[str, int] = orjson.loads(path.read_bytes())
+        told.pop(WAITING, None)
+        found[path.name.partition(".")[0]].update(told)
+    return found
+
+
+def _submit(on: Cluster, jobs: int) -> Counter[str]:
+    counted = CountingStore(on.client.store)
+    client = Client(on.url, opened=counted)
+    client.ready_to_write()
+    counted.counts.clear()  # the probe is paid once per process, not per job
+    for i in range(jobs):
+        ended(on, client.submit(command=TRUE, name=f"counted-{i}"))
+    return counted.counts
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
