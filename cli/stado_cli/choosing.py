@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -58,6 +58,6 @@ def chosen(
 
 def _ask(context: Context, ids: list[JobId], verb: str) -> None:
     shown = ", ".join(j.name for j in ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
-    if not sys.stdin.isatty():
+    if not os.isatty(0):
         raise UsageError(f"this would {verb} {len(ids)} jobs: {shown}", "Add --yes to do it without being asked.")
     click.confirm(f"{verb.capitalize()} {len(ids)} jobs ({shown})?", abort=True, err=True)

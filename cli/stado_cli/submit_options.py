@@ -59,6 +59,23 @@ OPTIONS = (
     ),
 )
 
+SAME = (
+    *(
+        "name",
+        "workspace",
+        "priority",
+        "cpus",
+        "memory",
+        "gpus",
+        "array",
+        "time_limit",
+        "restarts",
+        "max_task_failures",
+    ),
+    *("stop_signal", "stop_grace", "pinned_host", "exclusive", "resident", "terminates_agent", "workdir"),
+)
+"""Options that a `JobSpec` has under the same name."""
+
 
 def submit_options(command: F) -> F:
     for option in reversed(OPTIONS):
@@ -75,16 +92,12 @@ def spec_of(words: tuple[str, ...], options: dict[str, Any], *, is_local: bool) 
     document = _document(options["file"]) if options["file"] else {}
     if not words and not options["file"]:
         raise UsageError("no command was given", "Put it last: `stado submit -- python train.py`, or -f FILE.")
-    same = (
-        "name", "workspace", "priority", "cpus", "memory", "gpus", "array", "time_limit", "restarts", "max_task_failures",
-        "stop_signal", "stop_grace", "pinned_host", "exclusive", "resident", "terminates_agent", "workdir",
-    )  # fmt: skip
     return JobSpec(
         command=script_words(list(words), is_local=is_local),
         labels=labels(options["label"]),
         env=env,
         document=document,
-        **{name: options[name] for name in same},
+        **{name: options[name] for name in SAME},
     )
 
 

@@ -136,7 +136,7 @@ def told(came: list[tuple[int, int, logs.Part]]) -> bytes:
 
 
 def test_following_gives_each_byte_once_and_ends_with_the_end() -> None:
-    bucket, a, clock = started()
+    bucket, a, _ = started()
     follower = JobFollower(bucket, a.job, [TaskFollower(bucket, a.job, 0)])
     assert told(follower.step()) == b""
     put(bucket, a, 0, b"one\n")

@@ -29,7 +29,9 @@ def test_words_are_read(words: str, meant: Meant) -> None:
     assert parse(words, "home") == meant
 
 
-@pytest.mark.parametrize("words", ["", ".", "a.b", "a b", "a/", "/a", "a/b/c", "tr.0", "a.b.c", "x/a.b.1", "zażółć", "a\nb", "..1"])
+@pytest.mark.parametrize(
+    "words", ["", ".", "a.b", "a b", "a/", "/a", "a/b/c", "tr.0", "a.b.c", "x/a.b.1", "zażółć", "a\nb", "..1"]
+)
 def test_words_that_name_no_job_are_refused(words: str) -> None:
     with pytest.raises(UsageError, match="does not name a job"):
         parse(words, "home")

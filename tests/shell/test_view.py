@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -225,7 +226,7 @@ def test_every_state_in_a_task_history_follows_the_table(bucket: Bucket, clock: 
         clock.now_s += 400
     told = [TaskState(one.state) for one in read_job(bucket, j).tasks[0].history.changes]
     arrows = {(before, arrow.to) for (before, _), arrow in TABLE.items()}
-    assert set(zip(told, told[1:], strict=False)) <= arrows
+    assert set(pairwise(told)) <= arrows
     assert told[-1] is TaskState.COMPLETED
 
 
@@ -255,13 +256,35 @@ def test_json_of_a_job_keeps_its_shape(bucket: Bucket, clock: Clock) -> None:
     shown = job_json(read_job(bucket, j))
     assert json.loads(json.dumps(shown)) == shown
     assert list(shown) == [
-        "metadata", "spec", "incarnation", "id", "status", "history", "history_dropped", "task_names", "task_counts",
-        "leader_task", "expected_task_count", "shape", "placement", "cost", "requests", "submitted_by", "submitted_from",
-        "request_id", "tasks", "iris",
-    ]  # fmt: skip
+        "metadata",
+        "spec",
+        "incarnation",
+        "id",
+        "status",
+        "history",
+        "history_dropped",
+        "task_names",
+        "task_counts",
+        "leader_task",
+        "expected_task_count",
+        "shape",
+        "placement",
+        "cost",
+        "requests",
+        "submitted_by",
+        "submitted_from",
+        "request_id",
+        "tasks",
+        "iris",
+    ]
     assert shape(shown["status"]) == {
-        "state": "str", "reason": "str", "created_at": "str", "started_at": "str", "finished_at": "NoneType", "updated_at": "str",
-    }  # fmt: skip
+        "state": "str",
+        "reason": "str",
+        "created_at": "str",
+        "started_at": "str",
+        "finished_at": "NoneType",
+        "updated_at": "str",
+    }
     assert shown["status"]["created_at"] == "2027-01-15T08:00:00.000Z"
     assert shown["leader_task"] == "train-0" and shown["task_names"] == ["train-0"]
     assert shown["task_counts"] == {"Running": 1}

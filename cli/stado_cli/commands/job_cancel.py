@@ -49,9 +49,12 @@ def command(
                 "over": cancelled.over,
             }
         )
-    said = [
-        f"{one['name']}: " + ("cancelled" if one["over"] else f"cancelled; {one['running']} tasks are being stopped")
-        for one in done
-    ]
+    said = [f"{one['name']}: {_outcome(one['over'], one['running'])}" for one in done]
     context.output.value(done, "\n".join(said))
     all_or_partly(done, failed, "cancelled")
+
+
+def _outcome(over: object, running: object) -> str:
+    if over:
+        return "cancelled"
+    return f"cancelled; {running} {'task is' if running == 1 else 'tasks are'} being stopped"

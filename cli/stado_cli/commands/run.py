@@ -6,6 +6,7 @@ job. The task itself is held by a supervisor of its own: when this process is in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ def command(context: Context, /, words: tuple[str, ...], request_id: str, **opti
     """
     client = open_client(context)
     spec = spec_of(words, options, is_local=client.store.url.startswith("file:"))
-    if spec.restarts is None and not spec.document:
+    if spec.restarts is None and not _says_restarts(spec.document):
         spec = replace(spec, restart_policy="Never")
     for sentence in spec.understood():
         context.output.note(sentence)
@@ -48,6 +49,13 @@ def command(context: Context, /, words: tuple[str, ...], request_id: str, **opti
             f"`stado cancel {job.name}` ends it."
         )
         return Exit.INTERRUPTED
+
+
+def _says_restarts(document: Mapping[str, Any]) -> bool:
+    """Whether a specification from a file has its own mind about restarts."""
+    spec = document.get("spec")
+    template = spec.get("task_template") if isinstance(spec, Mapping) else None
+    return isinstance(template, Mapping) and bool({"restart_policy", "resilience"} & set(template))
 
 
 def _stream(context: Context, client: Client, job: Job) -> JobView:
