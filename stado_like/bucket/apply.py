@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from stado_like.bucket import cancel, entries, mend, settle
+from stado_like.bucket import cancel, delete, entries, mend, settle
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, is_over
 from stado_like.bucket.load_world import Memory, Mending
@@ -125,6 +125,8 @@ def _settle_cancel(bucket: Bucket, action: SettleCancel, memory: Memory) -> Did:
         return Did()
     job = bucket.job(action.job)
     if job is None:
+        if any(bucket.present(keys.tombstone(action.job))):
+            delete.finish_deletion(bucket, action.job, None)  # what a canceller wrote after the deletion goes too
         bucket.drop(index)
         return _counted("orphans", 1)
     terms = terms_of(job.document)

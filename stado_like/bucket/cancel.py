@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import doorbell, entries, finish, lanes, load
+from stado_like.bucket import delete, doorbell, entries, finish, lanes, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.bucket.load import Listed, TaskNow
@@ -91,6 +91,8 @@ def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
         else:
             running += 1
     over = running == 0 and _finish(bucket, j, job, terms)
+    if _was_deleted(bucket, j, job):
+        return Cancelled(0, 0, True)
     return Cancelled(ended, running, over)
 
 
@@ -118,6 +120,17 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
             return False
     _drop_left_entry(bucket, j, task, job, terms)
     bucket.drop(keys.cancel_index(j, rank))
+    _was_deleted(bucket, j, job)
+    return True
+
+
+def _was_deleted(bucket: Bucket, j: JobId, job: Job) -> bool:
+    """Nothing keeps a job from ending and being deleted while a canceller sleeps: what it writes after that would lie
+    under the job's status for ever. The tombstone stands before anything is taken away, so either a look after the
+    last write sees it, or the deletion saw what was written."""
+    if not any(bucket.present(keys.tombstone(j))):  # guard: tombstone after cancel
+        return False
+    delete.finish_deletion(bucket, j, job)
     return True
 
 

@@ -65,12 +65,12 @@ def send(bucket: Bucket, a: AttemptId, body: bytes, queue_key: str) -> Taken | U
     """Send a claim (its bytes are on the worker's disk by now). None: it stands, and is ours."""
     try:
         won = bucket.decide_bytes(keys.running(a), body)
+        if isinstance(won, Won):
+            return None
+        if queue_key:
+            bucket.drop(queue_key)
     except StoreUnavailable as unavailable:
         return Unsure(unavailable.message)
-    if isinstance(won, Won):
-        return None
-    if queue_key:
-        bucket.drop(queue_key)
     return Taken(codec.decode(Claim, won.found.body, keys.running(a)).worker)
 
 
@@ -111,8 +111,10 @@ def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
     """A claimer that finds the attempt ended carries out what its end decided; dropping the claim alone would lose
     the task."""
     end = bucket.end(a)
-    if end is not None:
-        settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)  # guard: failed gate settles
+    if end is None:
+        drop_orphan(bucket, a, claim.queue_key)  # deleted with its job since the gate saw it
+        return Over("its job was deleted just now")
+    settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)  # guard: failed gate settles
     return Over("the attempt had ended")
 
 

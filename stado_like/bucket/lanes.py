@@ -19,6 +19,8 @@ def release_by_claim(bucket: Bucket, a: AttemptId, job: Job, terms: Terms) -> st
     """
     if terms.release_by_end:  # guard: lane rule
         return None
+    if a.n > 1:
+        return None  # the first attempt's claim did it, or whoever ended it for a claimer that died
     return _release(bucket, a, job, terms)
 
 

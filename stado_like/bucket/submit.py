@@ -79,7 +79,10 @@ def submit(
         taken = _take(bucket, j, _of(job, k), terms)
         if taken is not None:
             return taken
-        k = _next_incarnation(bucket, j, job.request_id, after=k)
+        following = _next_incarnation(bucket, j, request_id, after=k)
+        if isinstance(following, DoneAndDeleted):
+            return following
+        k = following
 
 
 def _of(job: Job, k: int) -> Job:
@@ -129,14 +132,23 @@ def release_first(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
     doorbell.ring(bucket, ("queue", str(j)))
 
 
-def _next_incarnation(bucket: Bucket, j: JobId, request_id: str, *, after: int) -> int:
-    """The incarnation to try after `after` was found to be over: one above the newest that is known."""
+def _next_incarnation(bucket: Bucket, j: JobId, request_id: str, *, after: int) -> int | DoneAndDeleted:
+    """The incarnation to try after `after` was found to be over: one above the newest that is known.
+
+    A request id of the caller's own is looked for in the tombstones first: its job may have been a later incarnation,
+    run and deleted before this repetition of the request came.
+    """
     newest = after
     for row in list_all(bucket.store, keys.jobs_of_name(j.workspace, j.name)):
         newest = max(newest, _k_of(keys.parse_job, row.key, j))
     buried = 0
     for row in list_all(bucket.store, f"{keys.DELETED}{j.workspace}.{j.name}."):
-        buried = max(buried, _k_of(keys.parse_tombstone, row.key, j))
+        k = _k_of(keys.parse_tombstone, row.key, j)
+        buried = max(buried, k)
+        if request_id and k:
+            stone = bucket.tombstone(JobId(j.workspace, j.name, k))
+            if stone is not None and stone.request_id == request_id:
+                return DoneAndDeleted(JobId(j.workspace, j.name, k))
     if newest > max(after, buried):
         return newest
     return max(newest, buried) + 1

@@ -160,16 +160,19 @@ def claim_stray(play: Play, hand: Hand) -> None:
         hand.take(_entry(play))
 
 
+def _end_only(hand: Hand, cause: Cause) -> None:
+    """The end record, and then nothing: its author is gone before settling it."""
+    a = _attempt(hand)
+    job = hand.bucket.job(a.job)
+    assert job is not None
+    end.end_attempt(hand.bucket, a, terms_of(job.document), Ended(cause, "why"), end.Seen(worker=hand.name, by=hand.name))
+
+
 def _ended_unsettled(play: Play, hand: Hand) -> None:
-    """An end stands, and whoever wrote it is gone before settling it."""
     _submitted(play, tasks=5, width=2)
     other = play.hand("w0")
     assert other.take(_entry(play))
-    a = _attempt(other)
-    job = other.bucket.job(a.job)
-    assert job is not None
-    seen = end.Seen(worker="w0", by="w0")
-    end.end_attempt(other.bucket, a, terms_of(job.document), Ended(Cause.NONE, "exit 0"), seen)
+    _end_only(other, Cause.NONE)
 
 
 # ---- cancel, stop
