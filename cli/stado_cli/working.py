@@ -13,6 +13,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stado_cli.context import Context
+from stado_coordinator.coordinator import Coordinator
+from stado_worker.machine.identity import host_label
+from stado_worker.run import Worker, WorkerOptions
 
 if TYPE_CHECKING:
     from stado_like.client import Client
@@ -25,10 +28,6 @@ class OwnWorker:
     """A worker and ticks for one job, in this process. Leaving it lets running tasks go on by themselves."""
 
     def __init__(self, context: Context, client: Client, j: JobId) -> None:
-        from stado_coordinator.coordinator import Coordinator
-        from stado_worker.machine.identity import host_label
-        from stado_worker.run import Worker, WorkerOptions
-
         settings = context.settings
         self._ambient = client.ambient
         self._state_dir = Path(settings.state_dir).expanduser()
