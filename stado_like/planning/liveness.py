@@ -33,7 +33,7 @@ PROMISE_MOST_S = 10 * 60.0
 BRAKE_S = 10 * 60.0
 BRAKE_TTLS = 3
 BRAKE_MACHINES = 2
-BRAKE_UNWATCHED_S = 60 * 60.0
+BRAKE_GAP_COUNTS_S = 5 * 60.0
 RELEASED_A_MINUTE = 5
 RELEASED_SHARE = 0.1
 READS_HOLD_S = 10.0
@@ -169,9 +169,10 @@ def _brake(world: World, condemned: list[Reap], unknown: list[Look]) -> tuple[Br
         return None, condemned
     now = world.now
     since = world.observed.brake_since
-    unwatched = now - world.observed.braked_at > BRAKE_UNWATCHED_S
-    if not 0 < since <= now or unknown or world.unread or unwatched:
-        since = now  # the ten minutes count only while ticks look and their own calls succeed
+    if not 0 < since <= now or unknown or world.unread:
+        since = now  # the ten minutes count only while our own calls succeed
+    else:  # and of a time in which no tick looked at most five: an outage of the coordinator lets nobody go
+        since += max(0.0, now - world.observed.braked_at - BRAKE_GAP_COUNTS_S)
     others = any(is_fresh(said) for name, said in world.broadcasts.items() if name not in dead)
     oldest = sorted(condemned, key=lambda reap: (reap.look.signature[1], reap.attempt))
     due = [reap for reap in oldest if now - since >= _brake_s(reap, others)]

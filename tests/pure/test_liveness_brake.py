@@ -126,9 +126,20 @@ def test_unreadable_machine_counts_as_silent_for_the_brake() -> None:
     assert isinstance(judged.brake, BrakePulled) and judged.reaps == ()
 
 
-def test_ten_minutes_in_which_no_tick_looked_do_not_count() -> None:
-    """The coordinator was out for hours: its first tick finds an old brake, and begins to count again."""
-    state = braked(world(*fleet(3, 0)), 9000)
-    unwatched = replace(state, observed=replace(state.observed, braked_at=T0 - 8000))
-    judged = judge(unwatched)
-    assert judged.reaps == () and judged.brake is not None and judged.brake.since == T0
+def test_hours_in_which_no_tick_looked_count_five_minutes() -> None:
+    """The coordinator was out for hours: its first tick finds an old brake, and lets nobody go for that."""
+    state = braked(world(*fleet(3, 0)), 8100)
+    judged = judge(replace(state, observed=replace(state.observed, braked_at=T0 - 8000)))
+    assert judged.reaps == () and judged.brake is not None and judged.brake.until == T0 + 200
+    assert judged.remember is not None and judged.remember.observed.braked_at == T0
+
+
+def test_rare_ticks_still_let_them_go() -> None:
+    """It delays, it does not forbid: with one tick an hour each counts five minutes."""
+    state = braked(world(*fleet(3, 0)), 0)
+    for hour in range(3):
+        now = T0 + 3600 * hour
+        judged = judge(replace(state, now=now))
+        if judged.remember is not None:
+            state = replace(state, observed=judged.remember.observed)
+    assert len(judged.reaps) == 3

@@ -294,8 +294,9 @@ def test_brake_lets_them_go_after_ten_minutes(stage: Stage) -> None:
         dead(stage, f"job-{i}", f"w{i}")
     tick = Tick(stage.bucket, resident=True)
     kill(stage, tick)
-    stage.clock.pass_s(599)
-    tick.step()
+    for waited_s in (299, 300):
+        stage.clock.pass_s(waited_s)
+        tick.step()
     assert len(stage.keys(keys.RUNNING)) == 7
     stage.clock.pass_s(1)
     tick.step()
