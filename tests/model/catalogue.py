@@ -1,0 +1,41 @@
+"""Every model, and how one of them is tried with or without a rule: the same for the tests and for `scripts/model`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.model.core import Core
+from tests.model.engine import Found, Model, Rule, Setting, check
+from tests.model.final import FinalRecord
+from tests.model.lanes import Lanes
+
+MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord)
+
+
+def settings(model: type[Model], *, large: bool, rule: Rule | None = None) -> tuple[Setting, ...]:
+    """The worlds to try. A rule that shows in one of them names it; its counterexample is small, so the larger ones are for the whole protocol."""
+    if rule is not None:
+        return tuple(one for one in model.small if rule.setting in ("", one.name))
+    return (*model.small, *model.large) if large else model.small
+
+
+def try_rule(
+    model: type[Model],
+    rule: Rule | None,
+    *,
+    large: bool = False,
+    cap: int = 3_000_000,
+    progress: Callable[[str, int], None] | None = None,
+) -> Iterator[tuple[Setting, Found]]:
+    """The model without this rule (None: whole), one setting after the other until something breaks."""
+    for setting in settings(model, large=large, rule=rule):
+        name = setting.name
+
+        def tell(states: int, name: str = name) -> None:
+            if progress is not None:
+                progress(name, states)
+
+        found = check(model(rule.name if rule else "", setting), cap=cap, progress=tell)
+        yield setting, found
+        if found.error:
+            return
