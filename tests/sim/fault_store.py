@@ -52,6 +52,7 @@ class SharedBucket:
         self.faults: Faults = NoFaults()
         self.operations = 0
         self.by_kind: dict[str, int] = {}
+        self.log: list[Op] | None = None
         self._history: deque[tuple[float, str, Row | None]] = deque(maxlen=HISTORY_KEPT)
 
     def close(self) -> None:
@@ -136,6 +137,8 @@ class FaultStore:
             actor.operations += 1
         self.shared.operations += 1
         self.shared.by_kind[kind] = self.shared.by_kind.get(kind, 0) + 1
+        if self.shared.log is not None:
+            self.shared.log.append(op)
         fault = self.shared.faults.choose(op)
         if fault is not None:
             world.say(f"{self.actor} {kind} {key} !{fault.kind}")

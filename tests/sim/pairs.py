@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stado_coordinator.tick import Tick
@@ -13,7 +13,8 @@ from stado_like.job import codec, keys
 from stado_like.job.records import Claim
 from stado_like.job.states import Cause
 from tests.sim import scenarios as scene
-from tests.sim.play import Hand, Kept, Outcomes, Play, document, id_of
+from tests.sim.faults import WRITES, Op
+from tests.sim.play import Hand, Kept, Outcomes, Play, document
 from tests.sim.scenarios import ARRAY, ONE
 from tests.sim.world import Turns
 
@@ -218,43 +219,61 @@ def _stage(pair: Pair) -> tuple[Play, Hand, Hand]:
     return play, a, b
 
 
-def lengths(pair: Pair) -> tuple[int, int]:
-    """How many operations each makes, at most, when one comes after the other."""
-    found = []
-    for order in (((A, 10_000), (B, 10_000)), ((B, 10_000), (A, 10_000))):
-        play, a, b = _stage(pair)
-        try:
-            actors = [play.world.spawn(hand.name, _body(play, hand, act)) for hand, act in ((a, pair.a), (b, pair.b))]
-            play.world.chooser = Turns(order)
-            play.world.run()
-            found.append(tuple(actor.operations for actor in actors))
-        finally:
-            play.close()
-    return max(one[0] for one in found), max(one[1] for one in found)
+Schedule = tuple[tuple[str, int], ...]
+TO_THE_END = 10_000
+
+
+def explore(pair: Pair, check: Callable[[Schedule], list[Op]]) -> int:
+    """Run every schedule "one makes i operations, the other j, then each goes on to its end", both ways round; of those that
+    differ only in the order of operations that do not touch each other, one. Returns how many were run.
+
+    `check` runs a schedule and returns the operations as they came.
+    """
+    count = 0
+    for first, second in ((A, B), (B, A)):
+        i = 0
+        while True:
+            made = 0
+            j = 0
+            while True:
+                ops = check(((first, i), (second, j), (first, TO_THE_END), (second, TO_THE_END)))
+                count += 1
+                of_first = [op for op in ops if op.actor == first]
+                of_second = [op for op in ops if op.actor == second]
+                made = len(of_first)
+                if j >= len(of_second):
+                    break
+                rest = of_first[i:]
+                touching = [m for m in range(j, len(of_second)) if any(_touch(of_second[m], op) for op in rest)]
+                j = touching[0] + 1 if touching else len(of_second)
+            if i >= made:
+                break
+            i += 1
+    return count
+
+
+def _touch(one: Op, other: Op) -> bool:
+    """Whether the order of two operations can matter. The bell decides nothing."""
+    if keys.DOORBELL in (one.key, other.key) or (one.kind not in WRITES and other.kind not in WRITES):
+        return False
+    if "list" in (one.kind, other.kind):
+        listing, write = (one, other) if one.kind == "list" else (other, one)
+        return write.key.startswith(listing.key)
+    return one.key == other.key
 
 
 def _body(play: Play, hand: Hand, act: Act) -> Callable[[], None]:
     return lambda: act(play, hand)
 
 
-Schedule = tuple[tuple[str, int], ...]
-
-
-def schedules(pair: Pair) -> Iterator[Schedule]:
-    of_a, of_b = lengths(pair)
-    for i in range(of_a + 1):
-        for j in range(of_b + 1):
-            yield ((A, i), (B, j), (A, 10_000), (B, 10_000))
-            yield ((B, j), (A, i), (B, 10_000), (A, 10_000))
-
-
 _judged: set[tuple[object, ...]] = set()
 
 
-def run(pair: Pair, schedule: Schedule) -> None:
-    """Raises AssertionError when a rule was broken."""
+def run(pair: Pair, schedule: Schedule) -> list[Op]:
+    """The operations as they came. Raises AssertionError when a rule was broken."""
     play, a, b = _stage(pair)
     try:
+        log = play.shared.log = []
         actors = [play.world.spawn(hand.name, _body(play, hand, act)) for hand, act in ((a, pair.a), (b, pair.b))]
         play.world.chooser = Turns(schedule)
         play.world.run()
@@ -262,12 +281,14 @@ def run(pair: Pair, schedule: Schedule) -> None:
             if actor.error is not None:
                 raise AssertionError(f"{actor.name} raised {actor.error!r}") from actor.error
         play.judge.verify()
+        play.shared.log = None
         if _is_known(pair, play, (a, b)):
-            return
+            return log
         play.keep(a)
         play.keep(b)
         play.drain()
         _check_states(pair, play)
+        return log
     except AssertionError as broken:
         raise AssertionError(f"{pair.name}, {schedule}\n{broken}") from broken
     finally:
@@ -295,6 +316,3 @@ def _check_states(pair: Pair, play: Play) -> None:
                 state = seen.end_records[last].state.value
                 assert state in allowed, f"task {rank} of {j} came to {state}, should be one of {sorted(allowed)}"
 
-
-def id_one() -> keys.JobId:
-    return id_of(ONE)

@@ -11,6 +11,7 @@ from stado_like.job import keys
 from stado_like.job.spec import limits
 from stado_like.job.states import Cause
 from tests.sim.play import Play, document, id_of
+from tests.sim.world import Turns
 
 
 @pytest.fixture
@@ -68,8 +69,6 @@ def test_gate_that_meets_a_deletion_under_way_leaves_no_claim(play: Play) -> Non
     play.world.spawn("w1", lambda: _ignore(claimer.take(stray)))
     play.world.spawn("deleter", lambda: play.delete(ada, id_of()))
     seen_the_job = 6  # create, four looks, the job
-    from tests.sim.world import Turns
-
     play.world.chooser = Turns((("w1", seen_the_job), ("deleter", 10_000), ("w1", 10_000)))
     play.world.run()
     play.drain()
