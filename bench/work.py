@@ -12,7 +12,7 @@ from functools import partial
 
 from bench.cluster import Cluster, NotMeasured, until
 from stado_like.ambient import REAL
-from stado_like.client import Job
+from stado_like.handle import Job
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.store.protocol import ObjectStore
