@@ -49,6 +49,7 @@ def picture(view: JobView, *, history: bool) -> str:
     if left > 0:
         told.append(f"… and {left} more: `stado task list {view.id.name}`")
     if history:
+        told += _placement(view)
         told += _failure(view) + _history(view)
     return "\n".join(told)
 
@@ -109,6 +110,12 @@ def task_table(tasks: list[TaskView]) -> list[str]:
 
 def spent(task: TaskView) -> str:
     return f"{task.restarts.failures}/{task.restarts.machine}/{task.restarts.preemptions}"
+
+
+def _placement(view: JobView) -> list[str]:
+    if not view.nodes:
+        return []
+    return ["", "machines:", *(f"  {one.name:<20} {'; '.join(one.reasons) or 'it fits'}" for one in view.nodes)]
 
 
 def _failure(view: JobView) -> list[str]:

@@ -74,6 +74,18 @@ class TaskView:
         return self.state in TERMINAL_TASK
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine, and what keeps the job's tasks off it."""
+
+    name: str
+    reasons: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        return not self.reasons
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     """One job at one instant of store time, `now`."""
@@ -89,6 +101,8 @@ class JobView:
     history: History
     tasks: tuple[TaskView, ...]
     now: float
+    nodes: tuple[Node, ...] = ()
+    """While a task waits for a machine: every machine."""
 
     @property
     def is_over(self) -> bool:
@@ -160,7 +174,7 @@ def job_json(view: JobView) -> dict[str, Any]:
         "leader_task": display_name(view.terms, 0),
         "expected_task_count": view.terms.tasks,
         "shape": None,
-        "placement": {"nodes": []},
+        "placement": {"nodes": [{"name": one.name, "reasons": list(one.reasons)} for one in view.nodes]},
         "cost": None,
         "requests": dict(last.requests) if last is not None and last.requests and not view.terms.several else None,
         "submitted_by": view.job.submitted_by or None,

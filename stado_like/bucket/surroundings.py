@@ -15,9 +15,13 @@ from functools import cached_property
 from typing import TypeVar
 
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.shapes import Node
 from stado_like.errors import BadRecord
-from stado_like.job import keys
+from stado_like.job import keys, reasons
 from stado_like.job.records import Capacity
+from stado_like.job.spec.units import duration_text
+from stado_like.job.terms import Ask
+from stado_like.planning.fit import Machine, why_not
 from stado_like.store.protocol import list_all
 
 GRACE_S = 15.0
@@ -39,6 +43,22 @@ class WorkerView:
     @property
     def is_ready(self) -> bool:
         return self.capacity.accepting and not self.stale
+
+    def why_not(self, ask: Ask) -> tuple[str, ...]:
+        """What keeps such a task off this machine, as far as its last word tells; empty: it fits."""
+        if self.stale:
+            return (reasons.not_ready(f"last heard {duration_text(round(self.age_s))} ago"),)
+        said = self.capacity
+        machine = Machine(
+            worker=said.worker,
+            host=said.host,
+            free_cpu_millis=said.free.cpu_millis,
+            free_memory_bytes=said.free.memory_bytes,
+            free_gpus=said.free.gpus,
+            running=len(said.held),
+            closed="" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping"),
+        )
+        return why_not(machine, ask)
 
 
 def side_by_side(bucket: Bucket, ask: Callable[[T], R], wanted: Iterable[T]) -> list[R]:
@@ -75,6 +95,10 @@ class Surroundings:
             return None
         promise = found.record.next_by or found.last_modified
         return WorkerView(found.record, found.age_s, found.now > promise + GRACE_S)
+
+    def nodes(self, ask: Ask) -> tuple[Node, ...]:
+        """Every machine with what keeps such a task off it."""
+        return tuple(Node(one.capacity.worker, one.why_not(ask)) for one in self.workers)
 
     @cached_property
     def last_tick(self) -> tuple[float, float]:

@@ -89,6 +89,7 @@ def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) ->
         history=history,
         tasks=tuple(tasks),
         now=now,
+        nodes=reading.around.nodes(reading.terms.ask) if "workers" in vars(reading.around) else (),
     )
 
 

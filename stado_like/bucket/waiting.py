@@ -88,12 +88,9 @@ def restart_reason(last: End) -> str:
 
 def no_room(around: Surroundings, terms: Terms) -> str:
     """Why an entry that anybody may claim is not claimed yet."""
-    workers = around.workers
-    ready = [one for one in workers if one.is_ready]
-    if not ready:
-        return reasons.no_machine_fits(0, len(workers))
-    if terms.ask.pinned_host and not any(one.capacity.worker == terms.ask.pinned_host for one in ready):
-        return reasons.no_machine_fits(0, len(workers))
+    nodes = around.nodes(terms.ask)
+    if not any(node.fits for node in nodes):
+        return reasons.no_machine_fits(sum(one.is_ready for one in around.workers), len(nodes))
     return reasons.WAITING_TO_START
 
 

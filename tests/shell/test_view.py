@@ -14,7 +14,7 @@ from stado_like.bucket.resolve import resolve
 from stado_like.bucket.view import job_json, read_job, read_task
 from stado_like.errors import NotFound
 from stado_like.job import keys, reasons
-from stado_like.job.records import TickLock
+from stado_like.job.records import Room, TickLock
 from stado_like.job.states import TABLE, Cause, JobState, TaskState
 from stado_like.store.meter import Meter
 from tests import builders_jobs as build
@@ -151,8 +151,21 @@ def test_waiting_without_workers_says_so(bucket: Bucket, clock: Clock) -> None:
     assert read_job(bucket, j).reason == "No machine fits: no machines are registered"
     build.worker(bucket)
     assert read_job(bucket, j).reason == reasons.WAITING_TO_START
-    clock.now_s += 120
-    assert read_job(bucket, j).reason == "No machine fits: 0 of 1 machines ready"
+    build.worker(bucket, "w2", free=Room(cpu_millis=500, memory_bytes=8 << 30))
+    nodes = {one.name: one.reasons for one in read_job(bucket, j).nodes}
+    assert nodes == {"w1": (), "w2": ("insufficient cpu: need 1 cores, 0.5 free",)}
+    build.worker(bucket, "w1", accepting=False, why_not="disk")
+    assert read_job(bucket, j).reason == "No machine fits: 1 of 2 machines ready"
+
+
+def test_stale_capacity_counts_for_nothing_and_shows_its_age(bucket: Bucket, clock: Clock) -> None:
+    """Stale free count shown as live limit: a capacity record 91 min old is ignored; the reason prints its age."""
+    j = submit(bucket)
+    build.worker(bucket)
+    clock.now_s += 91 * 60
+    view = read_job(bucket, j)
+    assert view.reason == "No machine fits: 0 of 1 machines ready"
+    assert view.nodes[0].reasons == ("machine is not ready (last heard 1h31m ago)",)
 
 
 def test_lanes_wait_for_their_turn(bucket: Bucket, clock: Clock) -> None:
@@ -247,6 +260,48 @@ def shape(value: Any) -> Any:
     return type(value).__name__
 
 
+CHANGE_SHAPE = {"state": "str", "reason": "str", "at": "str", "cause": "NoneType", "details": {}}
+TASK_SHAPE = {
+    "name": "str",
+    "rank": "int",
+    "state": "str",
+    "reason": "str",
+    "worker": "str",
+    "attempt": "int",
+    "restarts": {"failures": "int", "machine": "int", "preemptions": "int"},
+    "previous": {"cause": "str", "reason": "str", "machine": "str", "ended_at": "str"},
+    "restart_at": "NoneType",
+    "exit_code": "NoneType",
+    "signal": "NoneType",
+    "last_failure": {"exit_code": "int", "reason": "str", "log": "str"},
+    "stall": "NoneType",
+    "progress": "NoneType",
+    "heartbeat_age_s": "float",
+    "history": [CHANGE_SHAPE],
+    "history_dropped": "int",
+    "attempts": [
+        {
+            "attempt": "int",
+            "state": "str",
+            "reason": "str",
+            "cause": "str",
+            "decision": "str",
+            "worker": "str",
+            "exit_code": "int",
+            "signal": "NoneType",
+            "claimed_at": "str",
+            "started_at": "str",
+            "running_at": "str",
+            "ended_at": "str",
+            "restart_at": "str",
+            "restart": {"cause": "str", "budget": "str", "count": "int", "limit": "int"},
+            "notes": [],
+        }
+    ],
+    "iris": {"state": "str", "number": "int", "shown": "str", "colour": "str"},
+}
+
+
 def test_json_of_a_job_keeps_its_shape(bucket: Bucket, clock: Clock) -> None:
     j = submit(bucket)
     run(bucket, attempt(j), 3, last_lines="boom")
@@ -290,43 +345,4 @@ def test_json_of_a_job_keeps_its_shape(bucket: Bucket, clock: Clock) -> None:
     assert shown["task_counts"] == {"Running": 1}
     assert shown["iris"] == {"state": "JOB_STATE_RUNNING", "task_state_counts": {"running": 1}}
     (task,) = shown["tasks"]
-    change = {"state": "str", "reason": "str", "at": "str", "cause": "NoneType", "details": {}}
-    assert shape(task) == {
-        "name": "str",
-        "rank": "int",
-        "state": "str",
-        "reason": "str",
-        "worker": "str",
-        "attempt": "int",
-        "restarts": {"failures": "int", "machine": "int", "preemptions": "int"},
-        "previous": {"cause": "str", "reason": "str", "machine": "str", "ended_at": "str"},
-        "restart_at": "NoneType",
-        "exit_code": "NoneType",
-        "signal": "NoneType",
-        "last_failure": {"exit_code": "int", "reason": "str", "log": "str"},
-        "stall": "NoneType",
-        "progress": "NoneType",
-        "heartbeat_age_s": "float",
-        "history": [change],
-        "history_dropped": "int",
-        "attempts": [
-            {
-                "attempt": "int",
-                "state": "str",
-                "reason": "str",
-                "cause": "str",
-                "decision": "str",
-                "worker": "str",
-                "exit_code": "int",
-                "signal": "NoneType",
-                "claimed_at": "str",
-                "started_at": "str",
-                "running_at": "str",
-                "ended_at": "str",
-                "restart_at": "str",
-                "restart": {"cause": "str", "budget": "str", "count": "int", "limit": "int"},
-                "notes": [],
-            }
-        ],
-        "iris": {"state": "str", "number": "int", "shown": "str", "colour": "str"},
-    }
+    assert shape(task) == TASK_SHAPE
