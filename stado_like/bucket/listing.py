@@ -68,10 +68,10 @@ class _Look:
 def list_jobs(bucket: Bucket, wanted: Wanted) -> Listing:
     """Raises `StoreUnavailable`; a record that cannot be read is set aside and the rest goes on."""
     set_aside: dict[str, str] = {}
-    unfinished, claimed = _indexed(bucket, set_aside)
+    unfinished, claimed, several = _indexed(bucket, set_aside)
     now, candidates = _candidates(bucket, wanted, unfinished, set_aside)
     look = _Look(bucket, Surroundings(bucket), claimed, now, set_aside)
-    dying = _deletions(bucket)
+    dying = _deletions(bucket, several)
     candidates = [j for j in candidates if j not in dying]
     rows: list[JobRow] = []
     for batch in _batches(candidates, AT_ONCE):
@@ -116,9 +116,10 @@ def _parsed(parse: Callable[[str], JobId], key: str, set_aside: dict[str, str]) 
         return None
 
 
-def _indexed(bucket: Bucket, set_aside: dict[str, str]) -> tuple[set[JobId], frozenset[JobId]]:
-    """Jobs that an index says are not over, and those with a claim."""
+def _indexed(bucket: Bucket, set_aside: dict[str, str]) -> tuple[set[JobId], frozenset[JobId], list[JobId]]:
+    """Jobs that an index says are not over, those with a claim, and those in `open/`."""
     unfinished: set[JobId] = set()
+    several: list[JobId] = []
     for prefix, parse in (
         (keys.QUEUED_OPEN, lambda key: keys.parse_entry(key).attempt.job),
         (keys.QUEUED_HELD, lambda key: keys.parse_entry(key).attempt.job),
@@ -129,19 +130,20 @@ def _indexed(bucket: Bucket, set_aside: dict[str, str]) -> tuple[set[JobId], fro
             j = _parsed(parse, row.key, set_aside)
             if j is not None:
                 unfinished.add(j)
+                if prefix == keys.OPEN:
+                    several.append(j)
     claimed = set()
     for row in list_all(bucket.store, keys.RUNNING):
         j = _parsed(lambda key: keys.parse_running(key).job, row.key, set_aside)
         if j is not None:
             claimed.add(j)
-    return unfinished | claimed, frozenset(claimed)
+    return unfinished | claimed, frozenset(claimed), several
 
 
-def _deletions(bucket: Bucket) -> set[JobId]:
+def _deletions(bucket: Bucket, opened: list[JobId]) -> set[JobId]:
     """Jobs in `open/` that have a tombstone: what is left of them is on its way out."""
-    ids = [keys.parse_open_index(row.key) for row in list_all(bucket.store, keys.OPEN)]
-    present = bucket.present(*(keys.tombstone(j) for j in ids))
-    return {j for j, buried in zip(ids, present, strict=True) if buried}
+    present = bucket.present(*(keys.tombstone(j) for j in opened))
+    return {j for j, buried in zip(opened, present, strict=True) if buried}
 
 
 def _row(look: _Look, j: JobId, wanted: Wanted) -> JobRow | None:
