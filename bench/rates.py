@@ -11,6 +11,7 @@ from unittest.mock import patch
 from bench import work
 from bench.cluster import NotMeasured, cluster
 from bench.figures import Figure, Results, percentile
+from bench.requests import per_job
 from stado_like.ambient import REAL
 from stado_like.store.protocol import ObjectStore
 
@@ -107,6 +108,8 @@ def on_seaweedfs(results: Results, place: Path, n: int, rounds: int) -> None:
                 took = [work.start_latency_ms(on, f"start-{one}") for one in range(10)]
                 results.add(S3_P50, percentile(took, 0.5))
                 results.add(S3_SINGLES, work.singles(on, "single", n, poll_s=0.1))
+        counted = per_job(place / "counted", server.url("bench", "counted"), 20, servers.CREDENTIALS)
+        results.requests.update({f"{role}, S3": counts for role, counts in counted.items()})
 
 
 def _requests_per_s(store: ObjectStore, n: int) -> float:

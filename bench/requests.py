@@ -14,7 +14,7 @@ import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -149,7 +149,7 @@ def main(url: str, state: Path, out: Path) -> None:
         _tell(out, "worker", worker.counted.counts)
 
 
-def per_job(place: Path, url: str, jobs: int) -> dict[str, dict[str, float]]:
+def per_job(place: Path, url: str, jobs: int, env: Mapping[str, str] | None = None) -> dict[str, dict[str, float]]:
     """Requests per job of `submitter`, `worker`, `supervisor`: `jobs` jobs, one after the other on an idle worker.
 
     Looks at a doorbell that had not been rung are left out: they are the price of waiting, not of a job.
@@ -157,7 +157,7 @@ def per_job(place: Path, url: str, jobs: int) -> dict[str, dict[str, float]]:
     out = place / "counts"
     out.mkdir(parents=True)
     program = [sys.executable, "-m", "bench.requests", url, str(place / "state"), str(out)]
-    with cluster(place, url, program=program, env={COUNTS: str(out)}) as on:
+    with cluster(place, url, program=program, env={COUNTS: str(out), **(env or {})}) as on:
         submitted = _submit(on, jobs)
     # Idle supervisors end at their agent's end, and only then tell.
     until(lambda: _told(out)["supervisor"]["create status"] >= jobs, 10.0, "the supervisors did not tell their counts")
