@@ -15,7 +15,9 @@ from stado_like.errors import UsageError
 
 
 @click.command()
-@click.option("--id", "worker", default="", help="This worker's id. Default: the host name and a suffix kept on this machine.")
+@click.option(
+    "--id", "worker", default="", help="This worker's id. Default: the host name and a suffix kept on this machine."
+)
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="A label of this machine; may be repeated.")
 @click.option("--address", default="", help="The address under which other machines reach this one.")
 @click.option("--cpus", type=float, help="Cores to offer, taken as given: load is ignored.")
