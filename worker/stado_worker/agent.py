@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stado_like.ambient import REAL, Ambient
@@ -21,27 +22,31 @@ from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Over, Taken, Unsure
 from stado_like.bucket.doorbell import Listener, ring
-from stado_like.errors import BadRecord, StoreError
+from stado_like.errors import StoreError
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, Entry
 from stado_like.job.records import BellEvent, Claim
 from stado_like.job.records import Entry as EntryRecord
 from stado_like.job.terms import Ask
 from stado_like.planning import fit
-from stado_worker import endings
+from stado_worker import endings, recovery
 from stado_worker.candidates import PAGES_A_STEP, Candidates
-from stado_worker.holdings import Holding, Phase, Reach, from_folder, keep_claim, terms_ttl
+from stado_worker.holdings import Holding, Phase, Reach, keep_claim
 from stado_worker.launcher import Launcher
 from stado_worker.machine.identity import WorkerHome
 from stado_worker.nursery import LaunchUnknown, NurseryFailed
 from stado_worker.offer import Offer
-from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
+from stado_worker.shim import report
+from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.task import Task
 
 SWEEP_EVERY_S = 60.0
 WATCH_EVERY_S = 1.0
 RETRY_S = 1.0
 RETRY_MOST_S = 15.0
+REST_FIRST_S = 1.0
+REST_MOST_S = 60.0
+UNREADABLE_LEFT_ALONE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,9 @@ class Agent:
         self._reach = Reach()
         self._bell_due_s = self._sweep_due_s = self._watch_due_s = 0.0
         self._ready: set[str] = set()
+        self._unread: list[tuple[AttemptId, AttemptDir]] = []
+        self._unread_due_s = 0.0
+        self._undelivered = 0
         self.claiming = True
         self.claimed = 0
         self.idle_since_s = ambient.boot_s()
@@ -101,34 +109,38 @@ class Agent:
 
     def recover(self) -> int:
         """Take over what an earlier agent of this worker left on this machine. Returns how many attempts."""
-        for folder in attempt_dirs(self._options.home.attempts):
-            if folder.is_done() or folder.attempt_id in self._holdings:
-                continue
-            try:
-                holding = from_folder(folder)
-            except BadRecord as bad:
-                self._log(f"set aside: {bad.message}")
-                continue
-            if holding is None:
-                folder.write_done({"ours": False, "at": 0.0, "entries": []})
-                continue
-            self._holdings[folder.attempt_id] = holding
-            self._place(holding)
+        attempts, boot_id = self._options.home.attempts, self._ambient.boot_id
+        found = recovery.look_through(attempts, boot_id, self._holdings.__contains__, self._log)
+        self._unread = found.unread
+        for holding in found.holdings:
+            self._take_over(holding)
         return len(self._holdings)
 
-    def _place(self, holding: Holding) -> None:
-        """Where an attempt found on disk stands."""
-        folder = holding.folder
-        holding.ttl_s = terms_ttl(folder.read_task())
-        if folder.is_alive():
-            holding.phase = Phase.RUNNING
-            self._launcher.adopt(folder)
-        elif folder.launched_by() is not None or folder.read_exit() is not None or self._is_of_another_boot(holding):
-            holding.phase = Phase.ENDING
+    def _take_over(self, holding: Holding) -> None:
+        self._holdings[str(holding.a)] = holding
+        if holding.phase is Phase.RUNNING:
+            self._launcher.adopt(holding.folder)
         self._log(f"{holding.a}: found, {holding.phase}")
 
-    def _is_of_another_boot(self, holding: Holding) -> bool:
-        return holding.claim.boot_id != self._ambient.boot_id
+    def _ask_for_unread(self, now_s: float) -> None:
+        """Folders whose claim cannot be read: the store says whether they are ours."""
+        if not self._unread or now_s < self._unread_due_s:
+            return
+        self._unread_due_s = now_s + RETRY_MOST_S
+        options, boot_id = self._options, self._ambient.boot_id
+        for a, folder in tuple(self._unread):
+            try:
+                holding = recovery.held_by_the_store(
+                    self._bucket, a, folder, worker=options.worker, machine_id=options.machine_id, boot_id=boot_id
+                )
+            except recovery.UNREADABLE as bad:
+                self._log(f"{a}: set aside: {bad}")
+                continue
+            self._unread.remove((a, folder))
+            if holding is not None:
+                self._take_over(holding)
+            else:
+                report.note_done(folder, ours=False)
 
     # ---- the loop
 
@@ -136,7 +148,15 @@ class Agent:
         now_s = self._ambient.boot_s()
         self._offer.sample(now_s, self._reserved())
         self._watch(now_s)
-        for part in (self._finish_endings, self._hear, self._sweep, self._go_on_claiming, self._admit, self._broadcast):
+        for part in (
+            self._ask_for_unread,
+            self._finish_endings,
+            self._hear,
+            self._sweep,
+            self._go_on_claiming,
+            self._admit,
+            self._broadcast,
+        ):
             try:
                 part(self._ambient.boot_s())
             except StoreError as trouble:
@@ -165,6 +185,8 @@ class Agent:
         if any(one.phase is Phase.RUNNING for one in self._holdings.values()):
             due.append(self._watch_due_s)
         due += [one.retry_boot_s for one in self._holdings.values() if one.phase is not Phase.RUNNING]
+        if self._unread:
+            due.append(self._unread_due_s)
         retry = self._candidates.next_due_s()
         if retry is not None:
             due.append(now_s + retry - self._bucket.now())
@@ -175,33 +197,48 @@ class Agent:
     def _watch(self, now_s: float) -> None:
         """Which supervisors have ended. The lock is asked for those whose descriptor spoke, and for all now and
         then."""
-        asked: Iterable[str] = tuple(self._ready)
+        spoke = set(self._ready)
         self._ready.clear()
+        asked: Iterable[str] = tuple(spoke)
         if now_s >= self._watch_due_s:
             self._watch_due_s = now_s + WATCH_EVERY_S
             asked = tuple(self._holdings)
         for attempt_id in asked:
             holding = self._holdings.get(attempt_id)
-            if holding is None or holding.phase is not Phase.RUNNING or holding.folder.is_alive():
+            if holding is None or holding.phase is not Phase.RUNNING:
                 continue
-            if holding.folder.launched_by() is None and now_s < holding.retry_boot_s:
+            if holding.folder.is_alive():
+                if attempt_id in spoke:
+                    self._launcher.adopt(holding.folder)  # ours lost the launch to another, who is to be watched now
+                continue
+            if attempt_id not in spoke and holding.folder.launched_by() is None and now_s < holding.retry_boot_s:
                 continue  # just asked of the nursery: it has not come to life yet
             self._launcher.forget(holding.folder)
             holding.phase, holding.retry_boot_s = Phase.ENDING, 0.0
 
     def _finish_endings(self, now_s: float) -> None:
         for holding in self._due(Phase.ENDING, now_s):
-            rebooted = self._is_of_another_boot(holding)
+            rebooted = holding.claim.boot_id != self._ambient.boot_id
             try:
-                made = endings.finish(self._bucket, holding, self._launcher, rebooted=rebooted)
-            except (StoreError, BadRecord, OSError) as trouble:
+                ending = endings.finish(self._bucket, holding, self._launcher, rebooted=rebooted)
+            except (StoreError, OSError, *recovery.UNREADABLE) as trouble:
                 self._again(holding, now_s, str(trouble))
                 if isinstance(trouble, StoreError):
                     raise
                 continue
             self._forget(holding)
-            for key in made:
+            self._rest_after(ending, now_s)
+            for key in ending.entries:
                 self._candidates.offer(key)
+
+    def _rest_after(self, ending: endings.Ending, now_s: float) -> None:
+        """A machine that cannot start processes must not claim one attempt after another in vain."""
+        if not ending.undelivered:
+            self._undelivered = 0
+            return
+        self._undelivered += 1
+        rest_s = min(REST_FIRST_S * 2 ** min(self._undelivered - 1, 10), REST_MOST_S)
+        self._offer.rest(now_s + rest_s, f"no process could be started here, {self._undelivered} times in a row")
 
     def _due(self, phase: Phase, now_s: float) -> list[Holding]:
         return [one for one in self._holdings.values() if one.phase is phase and now_s >= one.retry_boot_s]
@@ -238,7 +275,8 @@ class Agent:
             for holding in self._holdings.values():
                 if _concerns(event.what, holding.a):
                     if event.kind == "follow":
-                        holding.folder.write_follow(event.until)
+                        with suppress(OSError):  # a full disk: the log comes every ten seconds then
+                            holding.folder.write_follow(event.until)
                     self._launcher.nudge(holding.folder)
 
     def _sweep(self, now_s: float) -> None:
@@ -296,8 +334,8 @@ class Agent:
             return Ask(envelope.cores * 1000, envelope.mib * keys.MIB, envelope.gpus)
         try:
             found = self._bucket.read(EntryRecord, entry.key)
-        except BadRecord as bad:
-            self._log(f"set aside: {bad.message}")
+        except recovery.UNREADABLE as bad:
+            self._set_aside(entry.key, bad)
             found = None
         if found is None:
             self._candidates.drop(entry.key)
@@ -320,15 +358,16 @@ class Agent:
         body, boot_s = codec.encode(claim), self._ambient.boot_s()
         try:
             folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
-            if folder.read_claim() is not None:
-                if not folder.is_done():
-                    return  # set aside at recovery: a person looks at it first
+            if folder.is_done():
                 shutil.rmtree(folder.path)  # a claim of long ago that another won
                 folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
+            elif (a, folder) in self._unread:
+                return  # the store has not said yet whose it is
             keep_claim(folder, claim, body, ask, boot_s, self._ambient.boot_id, fsync=options.fsync)
         except OSError as error:
             self._offer.close(f"disk: {error}")
             self._log(f"no claim is sent: {error}")
+            self._candidates.offer(entry.key)
             return
         holding = Holding(a, claim, body, folder, ask, boot_s)
         self._holdings[str(a)] = holding
@@ -341,7 +380,21 @@ class Agent:
     def _go_on(self, holding: Holding) -> None:
         """Take a claim as far as the store answers: sent, gate, entry gone, launched. What is unsure is kept and
         asked again."""
-        now_s = self._ambient.boot_s()
+        try:
+            self._send_and_ask(holding, self._ambient.boot_s())
+        except recovery.UNREADABLE as bad:
+            # Its job, or the claim that stands there, is beyond us. Ours goes and the entry stays: nothing has been
+            # started, and a newer worker may understand it.
+            self._set_aside(holding.claim.queue_key, bad)
+            if holding.sent:
+                self._bucket.drop(keys.running(holding.a))
+            self._not_mine(holding)
+
+    def _set_aside(self, key: str, bad: Exception) -> None:
+        self._log(f"set aside for {UNREADABLE_LEFT_ALONE_S:.0f} s: {key}: {bad}")
+        self._candidates.leave_alone(key, self._ambient.boot_s() + UNREADABLE_LEFT_ALONE_S)
+
+    def _send_and_ask(self, holding: Holding, now_s: float) -> None:
         if not holding.sent:
             answer = claiming.send(self._bucket, holding.a, holding.body, holding.claim.queue_key)
             if isinstance(answer, Taken):
@@ -372,7 +425,7 @@ class Agent:
         self._launch(holding, holding.opened)
 
     def _not_mine(self, holding: Holding) -> None:
-        holding.folder.write_done({"ours": False, "at": self._bucket.now(), "entries": []})
+        report.note_done(holding.folder, ours=False, at=self._bucket.now())
         self._forget(holding)
 
     def _launch(self, holding: Holding, opened: Open) -> None:

@@ -39,6 +39,7 @@ class Candidates:
         self._more = False
         self._listed_boot_s = 0.0
         self.strange: set[str] = set()
+        self._left_alone: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -53,8 +54,22 @@ class Candidates:
             self._known.discard(key)
             self._sorted = [one for one in self._sorted if one.key != key]
 
+    def leave_alone(self, key: str, until_boot_s: float) -> None:
+        """What lies under this entry cannot be read here: pass over it until then."""
+        self.drop(key)
+        self._left_alone[key] = until_boot_s
+
+    def _is_left_alone(self, key: str) -> bool:
+        until_s = self._left_alone.get(key)
+        if until_s is not None and self._bucket.ambient.boot_s() >= until_s:
+            del self._left_alone[key]
+            return False
+        return until_s is not None
+
     def offer(self, key: str) -> None:
         """An entry somebody named: the bell, or a supervisor that settled."""
+        if self._left_alone and self._is_left_alone(key):
+            return
         try:
             if key.startswith(keys.QUEUED_LATER):
                 self._add_later(keys.parse_later(key))

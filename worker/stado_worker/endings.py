@@ -3,7 +3,7 @@
     done                     nothing: the supervisor settled it
     exit.json                replay: the same bytes, the same nonce, then settle
     launch, but no exit.json the supervisor died: kill what is left of its tree, end the attempt Down, settle
-    no launch                nobody started it: take the launch, then undo the claim as undelivered
+    no launch                nobody started it: take the launch, then undo the claim as undelivered, if it is ours
 
 Every step may raise `StoreUnavailable` and is repeated. The order matters: the tree is gone before the end is
 written, or the next attempt could run beside the remains of this one.
@@ -11,51 +11,83 @@ written, or the next attempt could run beside the remains of this one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.settle import drop_orphan
+from stado_like.errors import BadRecord
 from stado_like.job import reasons
 from stado_like.job.records import History
 from stado_like.job.states import Cause
+from stado_worker import recovery
 from stado_worker.holdings import Holding
 from stado_worker.launcher import Launcher
 from stado_worker.shim import report
+from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.log_shipping import LogShipping
-from stado_worker.shim.task import Read, read_task
+from stado_worker.shim.task import Read
 
 
-def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> tuple[str, ...]:
-    """End an attempt whose supervisor is gone. Returns the queue entries that settling made. Raises
-    `StoreUnavailable`, `BadRecord`."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """`entries`: the queue entries that settling made. `undelivered`: no process could be started here."""
+
+    entries: tuple[str, ...] = ()
+    undelivered: bool = False
+
+
+def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> Ending:
+    """End an attempt whose supervisor is gone. Raises `StoreUnavailable`, `BadRecord`, OSError: call it again."""
     folder = holding.folder
     if folder.is_done():
-        return _entries(holding)
+        return _as_done(folder)
     facts = report.kept(folder)
-    plain = folder.read_task()
-    if facts is None and folder.create_launch("agent"):
+    if facts is None and _never_started(folder, rebooted=rebooted):
         return _undeliver(bucket, holding)
-    if plain is None:
-        return _undeliver(bucket, holding)
-    read = read_task(plain)
-    if facts is None:
-        # Its supervisor is dead, not slow: the lock said so before we came here.
+    read = recovery.task_of(bucket, holding)
+    if read is None:
         holding.stuck = launcher.remove_remains(folder)
-        facts = _lost(bucket, read, holding, rebooted=rebooted)
-        report.keep(folder, facts, fsync=read.task.fsync)
+        drop_orphan(bucket, holding.a, holding.claim.queue_key)
+        report.note_done(folder, ours=False)
+        return Ending()
+    # Its supervisor is dead, not slow: the lock said so before we came here.
+    holding.stuck = launcher.remove_remains(folder)
     shipping = LogShipping.carry_on(bucket, read.a, folder.log)
-    report.report(bucket, read, folder, facts, shipping)
-    return _entries(holding)
+    if facts is None:
+        facts = _lost(bucket, read, holding, rebooted=rebooted)
+    facts = report.composed(bucket, read, folder, facts, shipping)
+    return Ending(report.send(bucket, read, folder, facts, mending=True), facts.cause is Cause.UNDELIVERED)
 
 
-def _entries(holding: Holding) -> tuple[str, ...]:
-    done = holding.folder.read_done() or {}
+def _never_started(folder: AttemptDir, *, rebooted: bool) -> bool:
+    """Whether no supervisor ever began, and from now on none can. Its text comes before anything is started: an empty
+    one says so too, but after a loss of power, which may have taken the text."""
+    if folder.create_launch("agent"):
+        return True
+    by = folder.launched_by()
+    return by == "agent" or (by == "" and not rebooted)
+
+
+def _as_done(folder: AttemptDir) -> Ending:
+    try:
+        done = folder.read_done() or {}
+    except BadRecord:
+        done = {}
     found = done.get("entries", ())
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    made = tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    return Ending(made, done.get("cause") == Cause.UNDELIVERED.value)
 
 
-def _undeliver(bucket: Bucket, holding: Holding) -> tuple[str, ...]:
-    claiming.undo(bucket, holding.a, holding.claim)
-    holding.folder.write_done({"ours": True, "at": bucket.now(), "entries": []})
-    return ()
+def _undeliver(bucket: Bucket, holding: Holding) -> Ending:
+    """Let go of a claim whose process was never started. Only of our own: the claim may never have reached the store,
+    or another may have won it, and then the attempt is theirs."""
+    standing = bucket.claim(holding.a)
+    ours = standing is not None and standing.record.nonce == holding.claim.nonce
+    if ours:  # guard: only our own claim is undone
+        claiming.undo(bucket, holding.a, holding.claim)
+    report.note_done(holding.folder, ours=ours, at=bucket.now(), cause=Cause.UNDELIVERED)
+    return Ending(undelivered=ours)
 
 
 def _lost(bucket: Bucket, read: Read, holding: Holding, *, rebooted: bool) -> report.Facts:
@@ -73,4 +105,3 @@ def _lost(bucket: Bucket, read: Read, holding: Holding, *, rebooted: bool) -> re
         history=beat.history if beat else History(),
         notes=notes,
     )
-

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from stado_like.bucket.claim import Open
 from stado_like.errors import BadRecord
@@ -58,8 +57,10 @@ class Holding:
         A supervisor that gets nothing through while its agent does is named no longer, so that the tick may judge
         it by its heartbeat.
         """
-        plain = self.folder.read_pulse() or {}
-        pulse = float(plain.get("store_time", 0.0))
+        try:
+            pulse = float((self.folder.read_pulse() or {}).get("store_time", 0.0))
+        except (BadRecord, OSError, TypeError, ValueError):
+            pulse = self.pulse[0]  # says nothing new
         if pulse != self.pulse[0] or self.pulse[1] == 0.0:
             self.pulse = (pulse, reach_s)
         return reach_s - self.pulse[1] <= VOUCH_TTLS * self.ttl_s
@@ -91,29 +92,3 @@ def keep_claim(
     """On disk before the claim is sent: a replay after a restart sends the same bytes."""
     record = {"claim": codec.to_plain(claim), "body": body.decode(), "ask": codec.to_plain(ask), "boot_s": boot_s}
     folder.write_claim({**record, "boot_id": boot_id}, fsync=fsync)
-
-
-def from_folder(folder: AttemptDir) -> Holding | None:
-    """What an earlier agent held. None: it died before it wrote the claim, so nothing was sent. Raises `BadRecord`."""
-    plain = folder.read_claim()
-    if plain is None:
-        return None
-    where = str(folder.path / "claim.json")
-    try:
-        claim = codec.from_plain(Claim, plain["claim"], where)
-        ask = codec.from_plain(Ask, plain["ask"], where)
-        body = str(plain["body"]).encode()
-        boot_s = float(plain["boot_s"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadRecord(
-            f"{where} lacks {error}", "Look at the file; the attempt is left to the coordinator."
-        ) from error
-    return Holding(AttemptId.parse(claim.attempt), claim, body, folder, ask, boot_s)
-
-
-def terms_ttl(task: dict[str, Any] | None) -> int:
-    """The heartbeat TTL in `task.json`, 60 s where it does not say."""
-    try:
-        return int((task or {})["job"]["document"]["spec"]["task_template"]["heartbeat_ttl_seconds"])
-    except (KeyError, TypeError):
-        return 60

@@ -12,11 +12,12 @@ import selectors
 import signal
 import socket
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
 from stado_like.ambient import REAL, Ambient
+from stado_like.errors import BadRecord
 from stado_worker.nursery import KIND, Nursery
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import group_name
@@ -97,10 +98,10 @@ class NurseryLauncher:
         return None
 
     def adopt(self, folder: AttemptDir) -> None:
-        pid = (folder.read_proc() or {}).get("pid")
+        self.forget(folder)
+        pid = _proc(folder).get("pid")
         if not isinstance(pid, int) or not hasattr(os, "pidfd_open"):
             return
-        self.forget(folder)
         try:
             fd = os.pidfd_open(pid)
         except OSError:
@@ -139,7 +140,7 @@ class NurseryLauncher:
 
     def nudge(self, folder: AttemptDir) -> None:
         """Only once `proc.json` stands: before that the signal has no handler yet and would kill it."""
-        pid = (folder.read_proc() or {}).get("pid")
+        pid = _proc(folder).get("pid")
         if not isinstance(pid, int) or not folder.is_alive():
             return
         try:
@@ -148,8 +149,7 @@ class NurseryLauncher:
             return
 
     def remove_remains(self, folder: AttemptDir) -> tuple[int, ...]:
-        proc = folder.read_proc() or {}
-        leader = proc.get("leader")
+        leader = _proc(folder).get("leader")
         killed = kill_attempt(
             folder.attempt_id,
             group_name(folder.path),
@@ -158,3 +158,11 @@ class NurseryLauncher:
             ambient=self.ambient,
         )
         return killed.stuck
+
+
+def _proc(folder: AttemptDir) -> dict[str, Any]:
+    """What the supervisor said of itself; nothing where that cannot be read: group and environment tell as well."""
+    try:
+        return folder.read_proc() or {}
+    except BadRecord:
+        return {}

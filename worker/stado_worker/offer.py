@@ -52,6 +52,8 @@ class Offer:
     due_s: float = 0.0
     _closed: str = ""
     _disk_due_s: float = 0.0
+    _resting: str = ""
+    _rest_until_s: float = 0.0
     _used: dict[str, int] = field(default_factory=dict)
     _used_due_s: float = 0.0
     _told_accepting: bool = True
@@ -61,6 +63,8 @@ class Offer:
     def sample(self, now_s: float, reserved: Reserved) -> None:
         """Called at every step: notes what is reserved, and measures now and then."""
         self.room.sample(now_s, sum(ask.cpu_millis for _, ask in reserved))
+        if self._resting and now_s >= self._rest_until_s:
+            self._resting = ""
         if now_s >= self._disk_due_s:
             self._disk_due_s = now_s + DISK_EVERY_S
             self._closed = disk_pressure(self.scratch) or ""
@@ -72,9 +76,13 @@ class Offer:
         """Take nothing new until the disk was looked at again."""
         self._closed = why
 
+    def rest(self, until_s: float, why: str) -> None:
+        """Take nothing new until then (boot clock)."""
+        self._resting, self._rest_until_s = why, until_s
+
     @property
     def closed(self) -> str:
-        return self._closed
+        return self._closed or self._resting
 
     def machine(self, reserved: Reserved) -> Machine:
         cpu = sum(ask.cpu_millis for _, ask in reserved)
@@ -89,7 +97,7 @@ class Offer:
             free_gpus=max(0, self.room.total.gpus - sum(ask.gpus for _, ask in reserved)),
             running=len(reserved),
             taken_whole=any(ask.exclusive for _, ask in reserved),
-            closed=reasons.under_pressure(self._closed) if self._closed else "",
+            closed=reasons.under_pressure(self.closed) if self.closed else "",
         )
 
     # ---- what is told
@@ -98,7 +106,7 @@ class Offer:
         return now_s >= self.due_s or self._accepting(accepting) != self._told_accepting
 
     def _accepting(self, claiming: bool) -> bool:
-        return claiming and not self._closed
+        return claiming and not self.closed
 
     def said(self, now_s: float, *, accepting: bool) -> None:
         self.due_s = now_s + BROADCAST_EVERY_S
@@ -124,7 +132,7 @@ class Offer:
             ),
             labels=self.labels,
             accepting=self._accepting(accepting),
-            why_not=self._closed or ("" if accepting else "it is stopping"),
+            why_not=self.closed or ("" if accepting else "it is stopping"),
             held=held,
             version=program_version(),
         )

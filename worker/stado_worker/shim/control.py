@@ -12,11 +12,13 @@ most ten seconds; it goes on also when the store does not answer, because an out
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from stado_like.ambient import Ambient
 from stado_like.job import reasons
 from stado_like.job.states import Cause, Event
+from stado_worker.shim.could_not_start import StartFault
 from stado_worker.shim.exit_status import Exit
 from stado_worker.shim.life import Gate, Life, Over, StopAsked
 from stado_worker.shim.process import CouldNotStart
@@ -40,12 +42,22 @@ RESTARTING = (
 
 
 class Control:
-    def __init__(self, read: Read, life: Life, runner: Runner, stop_file: Path, ambient: Ambient) -> None:
+    def __init__(
+        self,
+        read: Read,
+        life: Life,
+        runner: Runner,
+        stop_file: Path,
+        ambient: Ambient,
+        keep_exit: Callable[[Over], None] = lambda over: None,
+    ) -> None:
+        """`keep_exit` puts an end on the local disk: here and not in the other thread, which may hang in a request."""
         self._read = read
         self._life = life
         self._runner = runner
         self._stop_file = stop_file
         self._ambient = ambient
+        self._keep_exit = keep_exit
         self._stepped_boot_s = ambient.boot_s()
         self._running_boot_s = 0.0
         self._begun: StopAsked | None = None
@@ -68,11 +80,10 @@ class Control:
             if waiting_s:
                 return waiting_s
         self._keep_limits(now_s)
+        if self._begun is None and self._runner.leader_exit() is not None:
+            return self._ended_by_itself()  # also when a stop came a moment later: nobody had told it anything
         if self._life.stop is not None:
             return self._stopping(self._life.stop, now_s)
-        exited = self._runner.leader_exit()
-        if exited is not None:
-            return self._ended_by_itself()
         return self._sleep_s(now_s)
 
     # ---- starting
@@ -96,6 +107,9 @@ class Control:
             self._runner.start()
         except CouldNotStart as fault:
             gone = self._runner.finish(KILL_WITHIN_S)
+            if fault.fault is StartFault.MACHINE:  # no process could be made: nothing the command did, nothing spent
+                self._finish(Over(Cause.UNDELIVERED, fault.message, None, life.now()))
+                return 0.0
             code = fault.command_exit
             seen = Exit(code) if code is not None else gone.exit
             self._finish(Over(Cause.FAILURE, reasons.could_not_start(fault.message), seen, life.now()))
@@ -183,6 +197,7 @@ class Control:
         if self.started:
             self._runner.finish(KILL_WITHIN_S)
         self.is_over = True
+        self._life.all_killed()
         return 0.0
 
     def _asked_again(self, now_s: float) -> float:
@@ -203,6 +218,7 @@ class Control:
 
     def _finish(self, over: Over) -> None:
         self.is_over = True
+        self._keep_exit(over)  # before the other thread hears of it and sends anything
         self._life.end(over)
 
 

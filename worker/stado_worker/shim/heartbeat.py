@@ -12,6 +12,8 @@ connection alone is dead.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.settle import verdict_reason
@@ -28,6 +30,7 @@ from stado_worker.shim.task import Read
 FIRST_BEAT_S = 1.0
 RETRY_FIRST_S = 0.25
 RETRY_MOST_S = 15.0
+FENCED_LOOK_S = 0.5
 
 
 class Io:
@@ -52,13 +55,15 @@ class Io:
 
     def step(self) -> float | None:
         if self._life.fenced:
-            self._folder.write_done({"ours": False, "at": self._life.now(), "entries": []})
+            if not self._life.killed:
+                return FENCED_LOOK_S  # control kills and wakes us: "done" must not stand beside a living process
+            report.note_done(self._folder, ours=False, at=self._life.now())
             return None
         try:
             waiting_s = self._step()
-        except (StoreError, BadRecord) as trouble:
-            # Unreachable, refused, or a record that cannot be read: the process goes on, and so do we, slowly.
-            self.complaint = trouble.message
+        except (StoreError, BadRecord, OSError) as trouble:
+            # Unreachable, refused, a record that cannot be read, a full disk: the process goes on, and so do we.
+            self.complaint = str(trouble)
             return self._again()
         self._retry_s = RETRY_FIRST_S
         return waiting_s
@@ -153,7 +158,8 @@ class Io:
 
     def _accepted(self) -> None:
         self._life.accepted()
-        self._folder.write_pulse({"store_time": self._life.now(), "boot_s": self._ambient.boot_s()})
+        with suppress(OSError):  # a full disk: the heartbeat itself is the better proof
+            self._folder.write_pulse({"store_time": self._life.now(), "boot_s": self._ambient.boot_s()})
 
     # ---- log
 
@@ -172,29 +178,6 @@ class Io:
     # ---- end
 
     def _report(self, over: Over) -> None:
-        facts = self._facts or self._known(over)
-        self._facts = facts
-        report.report(self._bucket, self._read, self._folder, report.kept(self._folder) or facts, self._shipping)
-
-    def _known(self, over: Over) -> report.Facts:
-        life = self._life
-        facts = report.Facts(
-            cause=over.cause,
-            reason=over.reason,
-            exit_code=over.exit.exit_code if over.exit else None,
-            signal=over.exit.signal_name if over.exit else None,
-            started_at=life.started_at,
-            running_at=life.running_at,
-            ended_at=over.ended_at,
-            by=self._read.task.worker,
-            history=life.history,
-            notes=over.notes,
-            requests=dict(self._read.task.requests),
-        )
-        try:
-            existing = report.kept(self._folder)
-        except BadRecord:
-            existing = None
-        if existing is None:
-            report.keep(self._folder, facts, fsync=self._read.task.fsync)
-        return existing or facts
+        known = self._facts or report.facts_of(self._read, self._life, over)
+        self._facts = report.composed(self._bucket, self._read, self._folder, known, self._shipping)
+        report.send(self._bucket, self._read, self._folder, self._facts)

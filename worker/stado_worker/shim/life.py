@@ -77,6 +77,8 @@ class Life:
     stop: StopAsked | None = None
     over: Over | None = None
     fenced: bool = False
+    killed: bool = False
+    """Fenced, and nothing of the tree is left: only then may anybody note that this attempt is done with."""
     gate: Gate = Gate.SURE
     beat_now: bool = False
     look_now: bool = False
@@ -113,6 +115,11 @@ class Life:
         with self.lock:
             self.fenced = True
         self.wake_control()
+
+    def all_killed(self) -> None:
+        with self.lock:
+            self.killed = True
+        self.wake_io()
 
     def nudge(self) -> None:
         """Somebody says that there is news: look now."""

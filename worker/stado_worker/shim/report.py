@@ -9,19 +9,22 @@ again after `StoreUnavailable`, by the same process or another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stado_like.bucket import end as ending
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.end import Fenced, Ours, Seen
+from stado_like.bucket.end import Ours, Seen
 from stado_like.bucket.settle import settle
+from stado_like.errors import BadRecord
 from stado_like.job import codec
 from stado_like.job.budget import Ended
 from stado_like.job.records import MOST_BYTES, End, History, LogTail
 from stado_like.job.states import Cause
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.life import Life, Over
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.task import Read
 
@@ -44,26 +47,68 @@ class Facts:
     record: str = ""
 
 
-def keep(folder: AttemptDir, facts: Facts, *, fsync: bool) -> None:
-    folder.write_exit(codec.to_plain(facts), fsync=fsync)
+def facts_of(read: Read, life: Life, over: Over) -> Facts:
+    return Facts(
+        cause=over.cause,
+        reason=over.reason,
+        exit_code=over.exit.exit_code if over.exit else None,
+        signal=over.exit.signal_name if over.exit else None,
+        started_at=life.started_at,
+        running_at=life.running_at,
+        ended_at=over.ended_at,
+        by=read.task.worker,
+        history=life.history,
+        notes=over.notes,
+        requests=dict(read.task.requests),
+    )
+
+
+def keep(folder: AttemptDir, facts: Facts, *, fsync: bool) -> str:
+    """Returns why it could not be kept, or "". A full disk is no reason to tell nobody: the end is reported all the
+    same, and only a supervisor that dies right then leaves less behind."""
+    try:
+        folder.write_exit(codec.to_plain(facts), fsync=fsync)
+    except OSError as error:
+        return f"exit.json could not be written: {error}"
+    return ""
 
 
 def kept(folder: AttemptDir) -> Facts | None:
-    """Raises `BadRecord`."""
-    plain = folder.read_exit()
-    return codec.from_plain(Facts, plain, str(folder.path / "exit.json")) if plain is not None else None
+    """What lies in `exit.json`; None where nothing does, or nothing that can be read: whoever asks then says what is
+    known without it, and an end that was sent before stands anyway."""
+    try:
+        plain = folder.read_exit()
+        return codec.from_plain(Facts, plain, str(folder.path / "exit.json")) if plain is not None else None
+    except (BadRecord, KeyError, TypeError, ValueError):
+        return None
 
 
-def report(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipping: LogShipping) -> Ours | Fenced:
-    """Everything from the facts to `done`. Raises `StoreUnavailable`: call it again, with `kept(folder)`."""
-    fsync = read.task.fsync
-    if not facts.record:
-        facts = replace(facts, record=_compose(bucket, read, facts, shipping).decode())
-        keep(folder, facts, fsync=fsync)
+def composed(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipping: LogShipping) -> Facts:
+    """The facts with the bytes to send, kept on the disk. The same again for facts that have them. Raises
+    `StoreUnavailable`."""
+    if facts.record:
+        return facts
+    facts = replace(facts, record=_compose(bucket, read, facts, shipping).decode())
+    keep(folder, facts, fsync=read.task.fsync)
+    return facts
+
+
+def send(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, *, mending: bool = False) -> tuple[str, ...]:
+    """Create the end record, carry it out, note that nothing is left to do. Returns the new queue entries. Raises
+    `StoreUnavailable`: call it again with the same facts. `mending`: somebody may have come half-way before."""
     answer = ending.commit(bucket, read.a, facts.record.encode())
-    released = settle(bucket, read.a, answer.end, job=read.task.job, queue_key=read.task.claim.queue_key)
-    folder.write_done({"ours": isinstance(answer, Ours), "at": bucket.now(), "entries": released.entries})
-    return answer
+    queue_key = read.task.claim.queue_key
+    settled = settle(bucket, read.a, answer.end, job=read.task.job, queue_key=queue_key, mending=mending)
+    note_done(folder, ours=isinstance(answer, Ours), at=bucket.now(), entries=settled.entries, cause=answer.end.cause)
+    return tuple(settled.entries)
+
+
+def note_done(
+    folder: AttemptDir, *, ours: bool, at: float = 0.0, entries: Sequence[str] = (), cause: Cause = Cause.NONE
+) -> None:
+    """`done`. Where the disk is full it stays unwritten: the next agent asks the store again and finds all settled."""
+    with suppress(OSError):
+        folder.write_done({"ours": ours, "at": at, "entries": list(entries), "cause": cause.value})
 
 
 def _compose(bucket: Bucket, read: Read, facts: Facts, shipping: LogShipping) -> bytes:

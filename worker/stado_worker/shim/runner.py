@@ -11,6 +11,7 @@ from typing import Protocol
 from stado_like.ambient import Ambient
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup
+from stado_worker.shim.could_not_start import CouldNotStart, StartFault
 from stado_worker.shim.exit_status import Exit, decode
 from stado_worker.shim.process import Child, Tree, start
 
@@ -76,7 +77,15 @@ class ProcessRunner:
         self._tree: Tree | None = None
 
     def start(self) -> None:
-        log_fd = self._folder.open_log()
+        try:
+            log_fd = self._folder.open_log()
+        except OSError as error:
+            raise CouldNotStart(
+                f"The output of {self._folder.attempt_id} has nowhere to go on {self._ambient.host}: {error}",
+                "See that machine's disk",
+                fault=StartFault.MACHINE,
+                command_exit=None,
+            ) from error
         try:
             self._child = start(
                 self._command,

@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -28,13 +29,13 @@ from stado_like.job.records import Doorbell, End, Heartbeat, Stop, Verdict
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
-from stado_worker.shim import process
+from stado_worker.shim import process, report
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.control import Control
 from stado_worker.shim.environment import build
 from stado_worker.shim.heartbeat import Io
-from stado_worker.shim.life import Gate, Life
+from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.report import Facts
 from stado_worker.shim.runner import ProcessRunner
@@ -116,7 +117,7 @@ class _Supervisor:
         process.become_subreaper()
         self._group = AttemptGroup.join(group_name(folder.path))
         self._runner = self._make_runner()
-        self._control = Control(read, self._life, self._runner, folder.stop, ambient)
+        self._control = Control(read, self._life, self._runner, folder.stop, ambient, self._keep_exit)
         meter = Meter()
         store = MeteredStore(_prepared.get(read.task.store) or open_store(read.task.store), meter)
         bucket = Bucket(store, ambient=ambient)
@@ -128,7 +129,8 @@ class _Supervisor:
         cwd = read.terms.workdir or read.terms.cwd
         if not cwd:
             scratch = folder.path / "scratch"
-            scratch.mkdir(exist_ok=True)
+            with suppress(OSError):  # a full disk: the start says so
+                scratch.mkdir(exist_ok=True)
             cwd = str(scratch)
         env = build(os.environ, read.terms.env, told(read, str(folder.stop), str(folder.path)))
         return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient)
@@ -141,9 +143,11 @@ class _Supervisor:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._control_until_over()
         self._start_io()
-        assert self._io_thread is not None
         self._io_wanted.set()
-        self._io_thread.join()
+        if self._io_thread is None:
+            self._io_loop()  # no thread could be made, and control has nothing left to do
+        else:
+            self._io_thread.join()
         emptied = self._group is None or self._group.remove()
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
@@ -155,15 +159,15 @@ class _Supervisor:
     def _control_until_over(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._wake_read, selectors.EVENT_READ)
-            watched = False
+            watched = told = False
             while True:
                 sleep_s = self._control.step()
                 if self._control.is_over:
                     return
-                if self._control.started and self._io_thread is None:
+                if self._control.started and not told:
+                    told = True
                     self._write_proc()
-                    self._start_io()
-                elif self._life.gate is Gate.ASKED:
+                if self._control.started or self._life.gate is Gate.ASKED:
                     self._start_io()
                 fd = self._runner.wait_fd()
                 if fd is not None and not watched:
@@ -185,7 +189,11 @@ class _Supervisor:
     def _write_proc(self) -> None:
         leader = self._runner.leader
         group = self._group.path.name if self._group is not None else None
-        self._folder.write_proc({"pid": self._ambient.pid, "leader": leader, "group": group})
+        with suppress(OSError):  # a full disk: the group and the environment still tell what is ours
+            self._folder.write_proc({"pid": self._ambient.pid, "leader": leader, "group": group})
+
+    def _keep_exit(self, over: Over) -> None:
+        report.keep(self._folder, report.facts_of(self._read, self._life, over), fsync=self._read.task.fsync)
 
     def _drain(self) -> None:
         try:
@@ -209,9 +217,14 @@ class _Supervisor:
     # ---- the other thread
 
     def _start_io(self) -> None:
-        if self._io_thread is None:
-            self._io_thread = threading.Thread(target=self._io_loop, name="io", daemon=True)
-            self._io_thread.start()
+        if self._io_thread is not None:
+            return
+        thread = threading.Thread(target=self._io_loop, name="io", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return  # this machine has no room for a thread now: asked again at the next step of control
+        self._io_thread = thread
 
     def _io_loop(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})

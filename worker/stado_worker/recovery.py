@@ -1,0 +1,144 @@
+"""What an agent finds of the work of an earlier one: every folder that is not done, and where its attempt stands.
+
+    alive                        RUNNING: its supervisor is watched as if we had started it
+    launched, or exit.json       ENDING: the supervisor is dead
+    claimed before a reboot      ENDING: whatever ran is gone
+    else                         CLAIMING: the same claim is sent again, with the same bytes
+
+Not obvious because the files may have been hurt with whatever killed the agent. A claim that cannot be read is asked
+of the store, which says whether this worker holds the attempt; a task that cannot be read is put together again from
+the job. Neither stops the worker, nor keeps it from its other attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job import codec
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Claim
+from stado_like.job.terms import Ask, terms_of
+from stado_worker.holdings import Holding, Phase
+from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
+from stado_worker.shim.task import Read, Task, read_task
+
+UNREADABLE = (BadRecord, KeyError, TypeError, ValueError, AttributeError)
+"""What reading a record raises that somebody else wrote, hurt, or that a newer version shaped differently."""
+
+
+@dataclass(slots=True)
+class Found:
+    """`unread`: folders whose claim cannot be read, to be asked of the store by `held_by_the_store`."""
+
+    holdings: list[Holding] = field(default_factory=list)
+    unread: list[tuple[AttemptId, AttemptDir]] = field(default_factory=list)
+
+
+def look_through(attempts: Path, boot_id: str, known: Callable[[str], bool], log: Callable[[str], None]) -> Found:
+    """Every attempt of an earlier agent that is not done. What is no attempt's folder is left alone."""
+    found = Found()
+    for folder in attempt_dirs(attempts):
+        if folder.is_done() or known(folder.attempt_id):
+            continue
+        try:
+            a = AttemptId.parse(folder.attempt_id)
+        except UNREADABLE:
+            log(f"{folder.path} is no attempt's folder: left alone")
+            continue
+        try:
+            holding = _from_folder(a, folder)
+        except UNREADABLE as bad:
+            log(f"{a}: {bad}; asking the store who holds it")
+            holding = None
+        if holding is None:
+            found.unread.append((a, folder))
+        else:
+            place(holding, boot_id)
+            found.holdings.append(holding)
+    return found
+
+
+def _from_folder(a: AttemptId, folder: AttemptDir) -> Holding | None:
+    """None: no claim lies there. Its writer died before it was written, or a crash of the machine took it."""
+    plain = folder.read_claim()
+    if plain is None:
+        return None
+    where = str(folder.path / "claim.json")
+    claim = codec.from_plain(Claim, plain["claim"], where)
+    ask = codec.from_plain(Ask, plain["ask"], where)
+    if AttemptId.parse(claim.attempt) != a:
+        raise BadRecord(f"{where} claims {claim.attempt}", "Look at the file.")
+    return Holding(a, claim, str(plain["body"]).encode(), folder, ask, float(plain["boot_s"]))
+
+
+def held_by_the_store(
+    bucket: Bucket, a: AttemptId, folder: AttemptDir, *, worker: str, machine_id: str, boot_id: str
+) -> Holding | None:
+    """The holding of a folder whose claim cannot be read. None: this worker does not hold the attempt. Raises
+    `StoreUnavailable`, and `BadRecord` where the store's own record cannot be read."""
+    found = bucket.claim(a)
+    if found is None or found.record.worker != worker or found.record.machine_id != machine_id:
+        return None
+    claim = found.record
+    job = bucket.job(a.job)
+    ask = terms_of(job.document).ask if job is not None else Ask(0, 0, 0)
+    holding = Holding(a, claim, codec.encode(claim), folder, ask, bucket.ambient.boot_s(), sent=True)
+    place(holding, boot_id)
+    return holding
+
+
+def place(holding: Holding, boot_id: str) -> None:
+    """Where an attempt found on disk stands."""
+    folder = holding.folder
+    holding.ttl_s = _ttl_s(folder)
+    if folder.is_alive():
+        holding.phase = Phase.RUNNING
+    elif folder.launched_by() is not None or _has_exit(folder) or holding.claim.boot_id != boot_id:
+        holding.phase = Phase.ENDING
+
+
+def _has_exit(folder: AttemptDir) -> bool:
+    return (folder.path / "exit.json").exists()
+
+
+def _ttl_s(folder: AttemptDir) -> int:
+    """The heartbeat TTL in `task.json`, 60 s where it does not say."""
+    try:
+        task: dict[str, Any] = folder.read_task() or {}
+        return int(task["job"]["document"]["spec"]["task_template"]["heartbeat_ttl_seconds"])
+    except UNREADABLE:
+        return 60
+
+
+def task_of(bucket: Bucket, holding: Holding) -> Read | None:
+    """What the attempt was to run: from its folder, or put together again from the store. None: its job is gone.
+    Raises `StoreUnavailable`, and `BadRecord` where the job cannot be read."""
+    try:
+        plain = holding.folder.read_task()
+        if plain is not None:
+            return read_task(plain)
+    except UNREADABLE:
+        plain = None  # hurt: the job itself says the same
+    a = holding.a
+    job = bucket.job(a.job)
+    if job is None:
+        return None
+    return Read(
+        Task(
+            attempt=str(a),
+            store=bucket.store.url,
+            worker=holding.claim.worker,
+            claim=holding.claim,
+            job=job,
+            previous=bucket.end(a.previous) if a.previous is not None else None,
+            claimed_boot_s=holding.claimed_boot_s,
+            claimed_at=holding.claim.since,
+        ),
+        a,
+        terms_of(job.document),
+    )
