@@ -27,6 +27,7 @@ from stado_like.job.spec.units import size_words
 from stado_like.store.protocol import list_all
 
 RING_EVERY_S = 30.0
+RING_FIRST_S = 0.5
 LIST_EVERY_S = 5.0
 
 
@@ -288,13 +289,18 @@ class TaskFollower:
 class JobFollower:
     """Several tasks at once, and the bell: supervisors upload every half second while somebody follows, else every
     ten.
+
+    A ring reaches the attempts that run when it is heard. So until something comes from a task it is rung again and
+    again, ever more rarely: the attempt may have begun since.
     """
 
     def __init__(self, bucket: Bucket, j: JobId, tasks: Iterable[TaskFollower]) -> None:
         self._bucket = bucket
         self._j = j
         self._tasks = list(tasks)
-        self._rung_s: float | None = None
+        self._ring_due_s: float | None = None
+        self._every_s = RING_FIRST_S
+        self._attempts: dict[int, int] = {}
 
     @property
     def done(self) -> bool:
@@ -305,11 +311,25 @@ class JobFollower:
         self.ring()
         waiting = [one for one in self._tasks if not one.done]
         came = side_by_side(self._bucket, TaskFollower.step, waiting)
-        return [(task.rank, n, part) for task, parts_of in zip(waiting, came, strict=True) for n, part in parts_of]
+        self._listen_to(waiting)
+        told = [(task.rank, n, part) for task, parts_of in zip(waiting, came, strict=True) for n, part in parts_of]
+        if told:
+            self._every_s = RING_EVERY_S
+        return told
+
+    def _listen_to(self, tasks: list[TaskFollower]) -> None:
+        """A new attempt has not heard that it is followed."""
+        now = self._bucket.ambient.boot_s()
+        for task in tasks:
+            if self._attempts.get(task.rank, task.n) != task.n:
+                self._every_s = RING_FIRST_S
+                self._ring_due_s = now
+            self._attempts[task.rank] = task.n
 
     def ring(self) -> None:
         now = self._bucket.ambient.boot_s()
-        if self._rung_s is None or now - self._rung_s >= RING_EVERY_S:
-            self._rung_s = now
+        if self._ring_due_s is None or now >= self._ring_due_s:
+            self._ring_due_s = now + self._every_s
+            self._every_s = min(self._every_s * 2, RING_EVERY_S)
             until = self._bucket.now() + RING_EVERY_S + 10.0
             doorbell.ring(self._bucket, ("follow", str(self._j)), until=until)

@@ -174,22 +174,46 @@ def test_following_goes_on_with_the_next_attempt() -> None:
     assert follower.done
 
 
-def test_follower_rings_every_half_minute_and_until_later() -> None:
+def rings(bucket: Bucket, a: AttemptId) -> list[float]:
+    found = bucket.store.get(keys.DOORBELL)
+    assert found is not None
+    events = codec.decode(Doorbell, found.body, keys.DOORBELL).events
+    return [one.until for one in events if (one.kind, one.what) == ("follow", str(a.job))]
+
+
+def test_follower_rings_until_something_comes_then_every_half_minute() -> None:
     bucket, a, clock = started()
     follower = JobFollower(bucket, a.job, [TaskFollower(bucket, a.job, 0)])
+    follower.step()
+    follower.step()
+    assert len(rings(bucket, a)) == 1 and rings(bucket, a)[0] > clock.now_s + 30
+    clock.now_s += 0.5
+    follower.step()
+    assert len(rings(bucket, a)) == 2
+    put(bucket, a, 0, b"x")
+    clock.now_s += 1
+    follower.step()
+    assert len(rings(bucket, a)) == 3
+    clock.now_s += 29
+    follower.step()
+    before = len(rings(bucket, a))
+    clock.now_s += 29
+    follower.step()
+    assert len(rings(bucket, a)) == before
+    clock.now_s += 2
+    follower.step()
+    assert len(rings(bucket, a)) == before + 1
 
-    def rings() -> list[float]:
-        found = bucket.store.get(keys.DOORBELL)
-        assert found is not None
-        events = codec.decode(Doorbell, found.body, keys.DOORBELL).events
-        return [one.until for one in events if (one.kind, one.what) == ("follow", str(a.job))]
 
+def test_follower_rings_at_once_for_a_new_attempt() -> None:
+    bucket, a, _clock = started()
+    follower = JobFollower(bucket, a.job, [TaskFollower(bucket, a.job, 0)])
     follower.step()
+    end(bucket, a, 1, log=log_tail(b"x"))
     follower.step()
-    assert len(rings()) == 1 and rings()[0] > clock.now_s + 30
-    clock.now_s += 31
+    before = len(rings(bucket, a))
     follower.step()
-    assert len(rings()) == 2
+    assert len(rings(bucket, a)) == before + 1
 
 
 @pytest.mark.parametrize("lines", [1, 3])
