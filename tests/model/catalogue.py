@@ -8,8 +8,10 @@ from tests.model.core import Core
 from tests.model.engine import Found, Model, Rule, Setting, check
 from tests.model.final import FinalRecord
 from tests.model.lanes import Lanes
+from tests.model.moves import Moves
+from tests.model.names import Names
 
-MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord)
+MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves)
 
 
 def settings(model: type[Model], *, large: bool, rule: Rule | None = None) -> tuple[Setting, ...]:
@@ -39,3 +41,8 @@ def try_rule(
         yield setting, found
         if found.error:
             return
+
+
+def is_expected(rule: Rule, error: str | None) -> bool:
+    """Whether the counterexample is of the kind that the missing rule must give."""
+    return error is not None and any(words in error for words in rule.caught.split(" | "))

@@ -109,6 +109,11 @@ def pick(*prefixes: str) -> Request:
     return Request("pick", keys=prefixes)
 
 
+def rows(prefix: str) -> Request:
+    """LIST. Answer: all keys that are there now."""
+    return Request("rows", prefix)
+
+
 def choose(*values: Any) -> Request:
     """Something that only this program notices: how its process ended, how long it slept. Takes no time."""
     return Request("choose", keys=values)
@@ -124,7 +129,7 @@ class Rule(NamedTuple):
 
     name: str
     text: str
-    caught: str
+    caught: str  # several kinds, where several are right, are parted by " | "
     guard: str = ""
     """The name of its mark in the shipped code, where it has one."""
     setting: str = ""
@@ -326,6 +331,9 @@ class Explorer:
         elif kind == "pick":
             for one in bucket.under(*keys):
                 yield one, bucket, f"list, finds {one}"
+        elif kind == "rows":
+            listed = tuple(bucket.under(key))
+            yield listed, bucket, f"list {key}: {', '.join(listed) or 'nothing'}"
         elif kind == "tell":
             yield None, bucket, " ".join(str(part) for part in request.also)
         else:

@@ -32,7 +32,7 @@ ENTRIES = Late(1, 0, ("queued/", "running/"))
 TWO = (("ranks", 2), ("width", 2), ("allowed", 0))
 LANE = (("ranks", 2), ("width", 1), ("allowed", 0))
 LENIENT = (("ranks", 3), ("width", 3), ("allowed", 1))
-A_STOP = "two tasks, a cancel, a tick"
+A_STOP = "two tasks, a cancel"
 A_LANE = "a lane of two, a tick, a cancel"
 A_LIMIT = "three tasks, one may fail"
 A_READER = "two tasks and a reader"
@@ -55,14 +55,13 @@ class FinalRecord(Model):
         Rule("a reader that saw nothing looks again", "a task moves on while one looks", f"{BACK} lost sight", setting=A_READER),
     )
     small = (
-        Setting(A_STOP, (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1)), options=TWO),
+        Setting(A_STOP, (("worker", 1), ("worker", 1), ("canceller",)), options=TWO),
         Setting(A_LANE, (("worker", 2), ("tick", 1), ("canceller",)), options=LANE),
         Setting(A_LIMIT, (("worker", 1), ("worker", 1), ("worker", 1)), options=LENIENT),
         Setting(A_READER, (("worker", 1), ("worker", 1), ("reader",)), options=TWO),
     )
     large = (
-        Setting("two tasks, a cancel, two ticks, late entries", (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1), ("tick", 1)),
-                ENTRIES, TWO),
+        Setting("two tasks, a cancel, a tick, late entries", (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1)), ENTRIES, TWO),
         Setting("a lane of two, two workers, a cancel, a tick, late entries", (("worker", 2), ("worker", 1), ("canceller",), ("tick", 1)), ENTRIES, LANE),
         Setting("three tasks, one may fail, a tick", (("worker", 2), ("worker", 1), ("tick", 1)), ENTRIES, LENIENT),
         Setting("a reader, a cancel, a tick", (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1), ("reader",)), Late(), TWO),
