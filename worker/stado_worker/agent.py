@@ -91,6 +91,7 @@ class Agent:
         self._ready: set[str] = set()
         self._unread: list[tuple[AttemptId, AttemptDir]] = []
         self._unread_due_s = 0.0
+        self._follows: dict[str, float] = {}
         self._undelivered = 0
         self.claiming = True
         self.claimed = 0
@@ -272,12 +273,19 @@ class Agent:
         elif event.kind == "queue":
             self._sweep_due_s = 0.0
         elif event.kind in ("cancel", "stop", "follow"):
+            if event.kind == "follow":
+                self._follows[event.what] = event.until
             for holding in self._holdings.values():
                 if _concerns(event.what, holding.a):
-                    if event.kind == "follow":
-                        with suppress(OSError):  # a full disk: the log comes every ten seconds then
-                            holding.folder.write_follow(event.until)
+                    self._note_follower(holding)
                     self._launcher.nudge(holding.folder)
+
+    def _note_follower(self, holding: Holding) -> None:
+        """For the supervisor: until when somebody watches. People follow before there is one."""
+        until = max((until for what, until in self._follows.items() if _concerns(what, holding.a)), default=0.0)
+        if until:
+            with suppress(OSError):  # a full disk: the log comes every ten seconds then
+                holding.folder.write_follow(until)
 
     def _sweep(self, now_s: float) -> None:
         """Everything the bell might have failed to tell: the queue, retries, cancels."""
@@ -286,6 +294,8 @@ class Agent:
             if self._holdings:
                 for row in self._bucket.store.list(keys.CANCELS).rows:
                     self._heard(BellEvent(nonce="", kind="cancel", what=row.key[len(keys.CANCELS) : -len(".json")]))
+            now = self._bucket.now()
+            self._follows = {what: until for what, until in self._follows.items() if until > now}
             self._sweep_due_s = now_s + self._ambient.uniform(0.9, 1.1) * SWEEP_EVERY_S
             self._accepted()
         if self._candidates.next_due_s() is not None:
@@ -448,6 +458,7 @@ class Agent:
         holding.ttl_s = opened.terms.ttl_s
         try:
             holding.folder.write_task(task.plain())
+            self._note_follower(holding)
             self._launcher.launch(holding.folder)
         except (NurseryFailed, OSError) as fault:
             self._log(f"{holding.a}: not started: {fault}")

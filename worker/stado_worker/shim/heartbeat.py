@@ -50,6 +50,7 @@ class Io:
         self._ship_due_s = ambient.boot_s() + GROWTH_EVERY_S
         self._retry_s = RETRY_FIRST_S
         self._followed_until = 0.0
+        self.follow(folder.followed_until())
         self._facts: report.Facts | None = None
         self.complaint = ""
 
