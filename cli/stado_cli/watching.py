@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from stado_like.client import Client
     from stado_like.job.keys import JobId
 
+LOOK_EVERY_S = 0.2
+"""A picture of an array reads every task: no more often than a person sees."""
+
 
 def views(context: Context, client: Client, j: JobId) -> Iterator[JobView]:
     """One picture after another until the job is over. A client that waits may write the end of a job whose tasks have
@@ -25,7 +28,9 @@ def views(context: Context, client: Client, j: JobId) -> Iterator[JobView]:
     from stado_like.bucket.awaiting import Awaited
 
     awaited = Awaited(client.bucket, j)
-    patience = client.patience(on_note=context.output.note)
+    patience = client.patience(
+        on_note=context.output.note, rest=lambda pause: client.ambient.sleep(max(pause, LOOK_EVERY_S))
+    )
     for _ in patience.rounds(steady=True):
         patience.ask(awaited.step)
         view = patience.ask(lambda: client.view(j))

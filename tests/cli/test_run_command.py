@@ -78,10 +78,26 @@ def test_interrupted_run_exits_130_and_the_job_goes_on(client: Client, tmp_path:
         process.kill()
     assert process.returncode == 130
     assert "the job slow goes on" in err
-    assert client.job("slow").state == "Running"
+    until(lambda: client.job("slow").state == "Running", "a heartbeat of the task that goes on")
     (tmp_path / "go").touch()
     assert client.job("slow").wait(timeout_s=30) == "Completed"
     assert client.logs("slow") == "begun\nended\n"
+
+
+def test_watch_on_a_terminal_shows_a_live_picture(client: Client) -> None:
+    job = client.submit(command=["true"], name="shown")
+    job.cancel("enough")
+    shell, terminal = os.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    watching = subprocess.Popen(command("watch", "shown", "-F"), stdout=terminal, stderr=terminal, env=environment)
+    try:
+        assert watching.wait(timeout=30) == 1
+        shown = os.read(shell, 1 << 16).decode()
+    finally:
+        watching.kill()
+        os.close(terminal)
+        os.close(shell)
+    assert "Cancelled" in shown and "enough" in shown and "shown-0" in shown
 
 
 def test_up_works_jobs_and_stops_its_tasks_on_the_first_ctrl_c(client: Client) -> None:
