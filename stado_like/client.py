@@ -12,6 +12,7 @@ at.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from stado_like import config
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import delete as deleting
-from stado_like.bucket import doorbell, logs
+from stado_like.bucket import doorbell, load, logs
 from stado_like.bucket import submit as submitting
 from stado_like.bucket.awaiting import Awaited
 from stado_like.bucket.bucket import Bucket
@@ -32,7 +33,7 @@ from stado_like.bucket.resolve import Meant, no_such_job, resolve
 from stado_like.bucket.shapes import JobRow, JobView, TaskView
 from stado_like.bucket.submit import DoneAndDeleted
 from stado_like.bucket.surroundings import Surroundings, WorkerView
-from stado_like.bucket.view import no_such_task, read_job, read_task
+from stado_like.bucket.view import claimed, no_such_task, read_job, read_task
 from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
 from stado_like.handle import Job, Words
 from stado_like.job import keys
@@ -103,15 +104,15 @@ class Client:
             spec = JobSpec(**said)
         elif said:
             raise UsageError(f"both a JobSpec and {', '.join(said)} were given", "Give one of them.")
-        return self.submit_document(self.document(spec), request_id=request_id)
+        return self.submit_document(self.document(spec, request_id), request_id=request_id)
 
-    def document(self, spec: JobSpec) -> dict[str, Any]:
+    def document(self, spec: JobSpec, request_id: str = "") -> dict[str, Any]:
         """The stored form: name, workspace and directory filled in, validated, defaults applied. Nothing is written."""
         from stado_like.job.spec.validate import validate
 
-        return validate(self._filled_in(spec.as_document()))
+        return validate(self._filled_in(spec.as_document(), request_id))
 
-    def _filled_in(self, said: dict[str, Any]) -> dict[str, Any]:
+    def _filled_in(self, said: dict[str, Any], request_id: str) -> dict[str, Any]:
         metadata, spec = said["metadata"], said["spec"]
         if not isinstance(metadata, dict) or not isinstance(spec, dict):
             return said
@@ -119,7 +120,7 @@ class Client:
         template = spec.get("task_template")
         command = template.get("command") if isinstance(template, dict) else None
         if "name" not in metadata and isinstance(command, str):
-            metadata["name"] = default_name(command, self.ambient.token())
+            metadata["name"] = default_name(command, self._token(request_id))
         workdir = spec.get("workdir")
         if self.store.url.startswith("file:"):
             if isinstance(workdir, str) and workdir:
@@ -132,6 +133,12 @@ class Client:
                 "Give the absolute path of a directory on the worker, or leave it out for an empty one.",
             )
         return said
+
+    def _token(self, request_id: str) -> str:
+        """Random; of a request that may be sent again, the same each time, or its second sending would be another
+        job.
+        """
+        return hashlib.sha256(request_id.encode()).hexdigest() if request_id else self.ambient.token()
 
     def submit_document(self, document: Mapping[str, Any], *, request_id: str = "") -> Job:
         """Submit a document in its stored form (as `document` gives it)."""
@@ -220,8 +227,7 @@ class Client:
     def held_by(self, worker: str) -> list[AttemptId]:
         """The attempts whose claims name this worker."""
         found = []
-        for row in list_all(self.store, keys.RUNNING):
-            a = keys.parse_running(row.key)
+        for a in claimed(self.bucket, keys.RUNNING):
             claim = self.bucket.claim(a)
             if claim is not None and claim.record.worker == worker:
                 found.append(a)
@@ -269,10 +275,8 @@ class Client:
             raise no_such_task(found, terms, rank)
         if n is not None:
             return keys.attempt_of(j, rank, n)
-        newest = 1
-        for row in list_all(self.store, keys.task_status(j, rank)):
-            newest = max(newest, keys.parse_status(j, row.key).n)
-        return keys.attempt_of(j, rank, newest)
+        listed = load.list_status(self.bucket, j, keys.task_status(j, rank))
+        return keys.attempt_of(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))
 
     def logs(self, job: Words, task: int = 0, attempt: int | None = None, tail: int | None = None) -> str:
         """The output of a task's newest attempt (or of `attempt`) as text; what is not UTF-8 becomes U+FFFD. `tail`:

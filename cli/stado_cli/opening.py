@@ -28,14 +28,14 @@ def set_aside(records: dict[str, str], what: str = "records") -> None:
         )
 
 
-def all_or_partly(done: Sequence[object], failed: dict[str, StadoError], what: str) -> None:
+def all_or_partly(done: Sequence[object], failed: dict[str, StadoError], what: str, noun: str = "jobs") -> None:
     """One failure of one is that failure; some of several are exit code 6, with a sentence each."""
     if not failed:
         return
     if not done and len(failed) == 1:
         raise next(iter(failed.values()))
     raise PartlyDone(
-        f"{what} {len(done)} of {len(done) + len(failed)} jobs",
+        f"{what} {len(done)} of {len(done) + len(failed)} {noun}",
         "The others are named with what kept them; repeat the command for those.",
         detail={name: error.message for name, error in failed.items()},
     )

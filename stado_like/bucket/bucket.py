@@ -84,8 +84,8 @@ class Bucket:
     def forget(self, j: JobId) -> None:
         """A deleted job's ends: its keys may be gone."""
         prefix = keys.status_of(j)
-        for key in [key for key in self._ends if key.startswith(prefix)]:
-            del self._ends[key]
+        for key in [key for key in list(self._ends) if key.startswith(prefix)]:
+            self._ends.pop(key, None)
 
     def claim(self, a: AttemptId) -> Found[Claim] | None:
         return self.read(Claim, keys.running(a))

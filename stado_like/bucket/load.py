@@ -48,9 +48,10 @@ class TaskNow:
         return self.open is None
 
 
-def list_status(bucket: Bucket, j: JobId) -> Listed:
+def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
+    """`prefix`: only what lies below it, one task's status say."""
     listed = Listed()
-    for row in list_all(bucket.store, keys.status_of(j)):
+    for row in list_all(bucket.store, prefix or keys.status_of(j)):
         try:
             seen = keys.parse_status(j, row.key)
         except BadRecord:

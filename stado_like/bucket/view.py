@@ -27,6 +27,7 @@ from stado_like.bucket.settle import verdict_reason
 from stado_like.bucket.shapes import AttemptView, JobView, TaskView, job_json
 from stado_like.bucket.story import job_story, task_story
 from stado_like.bucket.surroundings import GRACE_S, Surroundings, side_by_side
+from stado_like.errors import BadRecord, NotFound
 from stado_like.job import keys, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, Claim, End, Final, Heartbeat, History, Job, Verdict
@@ -107,9 +108,7 @@ def read_task(bucket: Bucket, j: JobId, rank: int) -> TaskView:
     return _task(reading, task, now, first_waiting=True)
 
 
-def no_such_task(job: Job, terms: Terms, rank: int) -> Exception:
-    from stado_like.errors import NotFound
-
+def no_such_task(job: Job, terms: Terms, rank: int) -> NotFound:
     last = terms.tasks - 1
     return NotFound(
         f"the job {job.name} has no task {rank}: it has {terms.tasks}, " + (f"0 to {last}" if last else "number 0"),
@@ -128,8 +127,21 @@ def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
     verdict = bucket.verdict(j) if "verdict" in listed.own and not over else None
     claims: frozenset[int] = frozenset()
     if terms.several and not over:
-        claims = frozenset(keys.parse_running(row.key).rank for row in list_all(bucket.store, keys.running_of(j)))
+        claims = frozenset(a.rank for a in claimed(bucket, keys.running_of(j)))
     return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims)
+
+
+def claimed(bucket: Bucket, prefix: str) -> list[AttemptId]:
+    """Attempts that have a claim. A key that is none is passed over: `storage ls` shows it, and a look at a job goes
+    on.
+    """
+    found = []
+    for row in list_all(bucket.store, prefix):
+        try:
+            found.append(keys.parse_running(row.key))
+        except BadRecord:
+            continue
+    return found
 
 
 # ---- tasks

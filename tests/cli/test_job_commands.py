@@ -73,6 +73,9 @@ def test_submit_again_under_one_request_id_is_the_same_job(stado: Stado, bucket:
     first = stado("submit", "-J", "train", "--request-id", "r1", "true")
     assert stado("submit", "-J", "train", "--request-id", "r1", "true").out == first.out
     assert len(bucket.store.list("jobs/").rows) == 1
+    unnamed = stado("submit", "--request-id", "r2", "true")
+    assert stado("submit", "--request-id", "r2", "true").out == unnamed.out
+    assert len(bucket.store.list("jobs/").rows) == 2
 
 
 def test_wrong_fields_are_told_all_at_once_and_nothing_is_written(stado: Stado, tmp_path: Path, url: str) -> None:
@@ -216,6 +219,8 @@ def test_cancel_by_name_state_and_label(stado: Stado, bucket: Bucket) -> None:
     said = stado("cancel", "--label", "group=x", "--yes", "--json")
     assert said.code == 0 and {one["name"] for one in said.value} == {"a", "b"}
     assert stado("cancel").code == 2
+    build.submit(bucket, "d", metadata={"workspace": "lab"})
+    assert stado("cancel", "-w", "lab", "--state", "Pending", "--yes").out == "d: cancelled\n"
     assert stado("cancel", "--state", "nonsense", "--yes").code == 2
     assert stado("job", "show", "c", "--json").value["status"]["reason"] == "wrong"
 

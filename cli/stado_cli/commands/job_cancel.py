@@ -16,6 +16,7 @@ from stado_like.errors import StadoError
 @click.argument("jobs", nargs=-1, metavar="[JOB...]")
 @click.option("--state", "wanted_states", multiple=True, metavar="S", help="All unfinished jobs in this state.")
 @click.option("--label", "label", multiple=True, metavar="K=V", help="All unfinished jobs with this label.")
+@click.option("-w", "--workspace", default="", help="The workspace. Default: that of the settings.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--reason", default="", help="Why; shown as the job's reason.")
 @click.pass_obj
@@ -24,6 +25,7 @@ def command(
     jobs: tuple[str, ...],
     wanted_states: tuple[str, ...],
     label: tuple[str, ...],
+    workspace: str,
     yes: bool,
     reason: str,
 ) -> None:
@@ -31,7 +33,7 @@ def command(
 
     Exit code 4 when it has ended already, 6 when that holds for some of several.
     """
-    client = open_client(context)
+    client = open_client(context, workspace)
     ids = chosen(context, client, jobs, wanted_states, label, over=False, yes=yes, verb="cancel")
     done, failed = [], {}
     for j in ids:

@@ -26,7 +26,7 @@ def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_
     spec = spec_of(words, options, is_local=client.store.url.startswith("file:"))
     for sentence in spec.understood():
         context.output.note(sentence)
-    document = client.document(spec)
+    document = client.document(spec, request_id)
     if dry_run:
         context.output.value(document, json.dumps(document, indent=2, ensure_ascii=False))
         return

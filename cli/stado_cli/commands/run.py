@@ -39,7 +39,7 @@ def command(context: Context, /, words: tuple[str, ...], request_id: str, **opti
         spec = replace(spec, restart_policy="Never")
     for sentence in spec.understood():
         context.output.note(sentence)
-    document = client.document(spec)
+    document = client.document(spec, request_id)
     if client.store.url.startswith("file:"):
         import stado_cli.working  # noqa: F401 - what cannot work here is found out before anything is written
     job = client.submit_document(document, request_id=request_id)

@@ -28,4 +28,4 @@ def command(context: Context, job: str, which: str, reason: str) -> None:
         done.append({"name": f"{j.name}-{rank}", "rank": rank, "over": over})
     said = [f"{one['name']}: " + ("stopped" if one["over"] else "is being stopped") for one in done]
     context.output.value(done, "\n".join(said))
-    all_or_partly(done, failed, "stopped")
+    all_or_partly(done, failed, "stopped", "tasks")
