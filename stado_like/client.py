@@ -275,8 +275,14 @@ class Client:
             raise no_such_task(found, terms, rank)
         if n is not None:
             return keys.attempt_of(j, rank, n)
-        listed = load.list_status(self.bucket, j, keys.task_status(j, rank))
-        return keys.attempt_of(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))
+        return load.newest_traced(j, rank, load.list_status(self.bucket, j, keys.task_status(j, rank)))
+
+    def attempts(self, job: Words) -> list[AttemptId]:
+        """The newest attempt of every task that has left a trace, by rank; one listing for all."""
+        j = self.resolve(job)
+        tasks = terms_of(self._read(j).document).tasks
+        listed = load.list_status(self.bucket, j)
+        return [load.newest_traced(j, rank, listed) for rank in range(tasks)]
 
     def logs(self, job: Words, task: int = 0, attempt: int | None = None, tail: int | None = None) -> str:
         """The output of a task's newest attempt (or of `attempt`) as text; what is not UTF-8 becomes U+FFFD. `tail`:
@@ -313,11 +319,6 @@ class Client:
             yield from came or ()
             if follower.done or (over is not None and came is not None):
                 return
-
-    def follower(self, job: Words, rank: int, n: int | None = None, *, begin: int = 0) -> TaskFollower:
-        """For `follow`: one task from attempt `n` (the newest by default) and byte `begin` on."""
-        a = self.attempt(job, rank, n)
-        return TaskFollower(self.bucket, a.job, rank, a.n, begin=begin)
 
     # ---- change
 

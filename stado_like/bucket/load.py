@@ -68,6 +68,11 @@ def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
     return listed
 
 
+def newest_traced(j: JobId, rank: int, listed: Listed) -> AttemptId:
+    """The newest attempt of a rank that has a heartbeat or an end; the first one where there is none."""
+    return keys.attempt_of(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))
+
+
 def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
     """Where a rank stands: follows its ends from the newest listed one. Raises `StoreUnavailable`, `BadRecord`."""
     n = max(listed.ends.get(rank, {0}), default=0)

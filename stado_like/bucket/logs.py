@@ -16,7 +16,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from stado_like.bucket import doorbell
+from stado_like.bucket import doorbell, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.surroundings import side_by_side
 from stado_like.errors import BadRecord
@@ -29,6 +29,7 @@ from stado_like.store.protocol import list_all
 RING_EVERY_S = 30.0
 RING_FIRST_S = 0.5
 LIST_EVERY_S = 5.0
+MANY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +311,9 @@ class JobFollower:
         """`(rank, attempt, part)` since the last step. Rings first, so that the next step has something."""
         self.ring()
         waiting = [one for one in self._tasks if not one.done]
+        if len(waiting) > MANY:  # one listing tells which of them have begun
+            listed = load.list_status(self._bucket, self._j)
+            waiting = [one for one in waiting if one.rank in listed.ends or one.rank in listed.beats]
         came = side_by_side(self._bucket, TaskFollower.step, waiting)
         self._listen_to(waiting)
         told = [(task.rank, n, part) for task, parts_of in zip(waiting, came, strict=True) for n, part in parts_of]

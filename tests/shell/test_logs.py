@@ -12,6 +12,7 @@ from stado_like.bucket.logs import Gap, JobFollower, Piece, TaskFollower, read_r
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Doorbell
+from stado_like.store.meter import Meter
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock, attempt, claim, end, log_tail, run, submit
 
@@ -227,3 +228,16 @@ def test_tail_reads_only_the_pieces_it_needs(lines: int) -> None:
     told_bytes = b"".join(one.body for one in read_tail(bucket, a, lines) if isinstance(one, Piece))
     assert told_bytes == b"".join(b"line %02d\n" % at for at in range(50 - lines, 50))
     assert len([key for key in seen if key.startswith("logs/")]) <= lines + 1
+
+
+def test_following_many_tasks_asks_only_those_that_began() -> None:
+    clock, meter = Clock(), Meter()
+    bucket = build.make_bucket(clock, meter)
+    j = submit(bucket, array={"size": 40})
+    run(bucket, attempt(j, 7), log=log_tail(b"seven\n"))
+    reader = Bucket(bucket.store, ambient=clock)
+    follower = JobFollower(reader, j, [TaskFollower(reader, j, rank) for rank in range(40)])
+    follower.ring()
+    before = meter.snapshot()
+    assert [(rank, one) for rank, _, one in follower.step()] == [(7, Piece(0, b"seven\n"))]
+    assert (meter.snapshot() - before).total <= 4

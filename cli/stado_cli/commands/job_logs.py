@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stado_cli.log_lines import LogLines
     from stado_like.bucket.logs import TaskFollower
     from stado_like.client import Client
-    from stado_like.job.keys import JobId
+    from stado_like.job.keys import AttemptId
 
 
 @click.command()
@@ -35,16 +35,18 @@ def command(
     before it died are named on standard error. With --json: one piece a line.
     """
     from stado_cli.log_lines import LogLines
+    from stado_like.job.keys import attempt_of
 
     client = open_client(context)
     j = client.resolve(job)
-    tasks = client.terms(j).tasks
-    ranks = range(tasks) if task is None else [one_rank(task)]
-    if raw and len(ranks) > 1:
-        raise UsageError(f"--raw gives the bytes of one task, and {j.name} has {tasks}", "Add --task R.")
-    lines = LogLines(context.output, prefixed=len(ranks) > 1, raw=raw, json=context.settings.json)
+    attempts = client.attempts(j) if task is None else [client.attempt(j, one_rank(task), attempt)]
+    if attempt is not None:
+        attempts = [attempt_of(j, a.rank, attempt) for a in attempts]
+    if raw and len(attempts) > 1:
+        raise UsageError(f"--raw gives the bytes of one task, and {j.name} has {len(attempts)}", "Add --task R.")
+    lines = LogLines(context.output, prefixed=len(attempts) > 1, raw=raw, json=context.settings.json)
     try:
-        followers = [_so_far(client, lines, j, rank, attempt, tail, follow=follow) for rank in ranks]
+        followers = [_so_far(client, lines, a, tail, follow=follow) for a in attempts]
         if follow:
             for rank, n, part in client.follow(j, followers, on_note=context.output.note):
                 lines.write(rank, n, part)
@@ -56,13 +58,10 @@ def command(
     return Exit.DONE
 
 
-def _so_far(
-    client: Client, lines: LogLines, j: JobId, rank: int, n: int | None, tail: int | None, *, follow: bool
-) -> TaskFollower:
+def _so_far(client: Client, lines: LogLines, a: AttemptId, tail: int | None, *, follow: bool) -> TaskFollower:
     """Write what is there now, unless following brings it anyway; returns where to go on."""
     from stado_like.bucket import logs
 
-    a = client.attempt(j, rank, n)
     at = 0
     parts: Iterable[logs.Part] = []
     if tail is not None:
@@ -71,6 +70,6 @@ def _so_far(
         parts = logs.read_parts(client.bucket, a)
     for one in parts:
         if tail != 0:
-            lines.write(rank, a.n, one)
+            lines.write(a.rank, a.n, one)
         at = one.offset + (one.size_bytes if isinstance(one, logs.Gap) else len(one.body))
-    return logs.TaskFollower(client.bucket, j, rank, a.n, begin=at)
+    return logs.TaskFollower(client.bucket, a.job, a.rank, a.n, begin=at)

@@ -63,10 +63,11 @@ def _says_restarts(document: Mapping[str, Any]) -> bool:
 
 def _stream(context: Context, client: Client, job: Job) -> JobView:
     from stado_cli.log_lines import LogLines
+    from stado_like.bucket.logs import TaskFollower
 
     tasks = client.terms(job).tasks
     lines = LogLines(context.output, prefixed=tasks > 1, json=context.settings.json)
-    followers = [client.follower(job, rank, 1) for rank in range(tasks)]
+    followers = [TaskFollower(client.bucket, job.id, rank) for rank in range(tasks)]
     with ExitStack() as stack:
         stack.callback(lines.close)
         rest = None
