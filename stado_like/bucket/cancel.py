@@ -57,7 +57,8 @@ def stop_task(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str 
     terms = terms_of(job.document)
     if not 0 <= rank < terms.tasks:
         raise NotFound(f"the job {j} has {terms.tasks} tasks, 0 to {terms.tasks - 1}; there is no {rank}")
-    if load.task_now(bucket, j, rank, load.list_status(bucket, j)).is_over:
+    listed = load.list_status(bucket, j)
+    if load.task_now(bucket, j, rank, listed).is_over or (terms.several and bucket.final(j) is not None):
         raise Conflict(f"task {rank} of {j} has ended already", "`stado task show` tells how.", code="TASK_ENDED")
     stop = Stop(nonce=bucket.token(), reason=reason or reasons.STOPPED_ON_REQUEST, by=by, at=bucket.now())
     won = bucket.decide(keys.stop(j, rank), stop)
@@ -115,6 +116,9 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     task = load.task_now(bucket, j, rank, listed)
     if task.open is not None:
         if not _released(bucket, j, job, terms, rank, listed):
+            if bucket.final(j) is not None:  # over under a verdict, and this rank will never be released
+                bucket.drop(keys.cancel_index(j, rank))
+                return True
             return False
         if not _end_queued(bucket, task.open, job, terms, stop.reason):
             return False

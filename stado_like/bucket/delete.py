@@ -18,6 +18,9 @@ from stado_like.job.records import Job, Pointer, Tombstone
 from stado_like.job.terms import Terms, terms_of
 from stado_like.store.protocol import list_all
 
+DELETION = "deletion"
+"""What the index of a deletion under way says."""
+
 
 def delete_job(bucket: Bucket, j: JobId, *, by: str = "") -> None:
     """Raises `NotFound`, `Conflict` unless the job is terminal, `StoreUnavailable` (repeat it, or let the tick
@@ -31,11 +34,14 @@ def delete_job(bucket: Bucket, j: JobId, *, by: str = "") -> None:
         raise Conflict(
             f"the job {j} has not ended", f"Cancel it first: `stado job cancel {j.name}`.", code="JOB_ACTIVE"
         )
-    bucket.ensure(keys.open_index(j), Pointer(what="deletion", at=bucket.now()))
+    # A put: an index left from the job's own life, or by a submit that was refused, is one that a tick drops.
+    bucket.put(keys.open_index(j), Pointer(what=DELETION, at=bucket.now()))
     stone = Tombstone(
         nonce=bucket.token(), request_id=job.request_id, by=by, at=bucket.now(), state=state, created_ms=job.created_ms
     )
     bucket.ensure(keys.tombstone(j), stone)  # guard: delete order
+    # Again: a tick may have been about to drop the index that stood before.
+    bucket.ensure(keys.open_index(j), Pointer(what=DELETION, at=bucket.now()))
     finish_deletion(bucket, j, job)
 
 

@@ -40,15 +40,20 @@ def verdict_by_failures(bucket: Bucket, a: AttemptId, end: End, job: Job, terms:
     if end.state is not TaskState.FAILED:
         return None
     failed = [task_end(terms, a.rank, end)]
+    if rollup.too_many_failures(terms, len(failed)):
+        return early_verdict(bucket, a.job, JobState.FAILED, rollup.why_failed(terms, failed), by=end.worker)
+    return verdict_by_count(bucket, a.job, terms, load.list_status(bucket, a.job), by=end.worker)
+
+
+def verdict_by_count(bucket: Bucket, j: JobId, terms: Terms, listed: Listed, *, by: str = "tick") -> Verdict | None:
+    """The early verdict that the ends in a listing make due. None: not so many failed, as far as it shows."""
+    failed = _failed_for_good(bucket, j, terms, listed)
     if not rollup.too_many_failures(terms, len(failed)):
-        failed = _failed_for_good(bucket, a.job, terms)
-        if not rollup.too_many_failures(terms, len(failed)):
-            return None
-    return early_verdict(bucket, a.job, JobState.FAILED, rollup.why_failed(terms, failed), by=end.worker)
+        return None
+    return early_verdict(bucket, j, JobState.FAILED, rollup.why_failed(terms, failed), by=by)
 
 
-def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms) -> list[TaskEnd]:
-    listed = load.list_status(bucket, j)
+def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> list[TaskEnd]:
     failed = []
     for rank in sorted(listed.ends):
         last = bucket.end(keys.attempt_of(j, rank, max(listed.ends[rank])))

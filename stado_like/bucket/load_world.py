@@ -8,7 +8,7 @@ lives, and the places where the slow sweeps go on. A tick that starts with an em
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from stado_like.bucket.bucket import Bucket
@@ -148,6 +148,7 @@ class _Reading:
         self.memory = memory
         self.unread: dict[str, str] = {}
         self.set_aside: list[SetAside] = []
+        self.words_read_at = bucket.ambient.boot_s()
 
     def rows(self, room: str, prefix: str) -> list[tuple[Row, float]]:
         """Every row of a prefix with its page's `now`. A page that fails makes the whole room unread: half a listing is
@@ -214,6 +215,7 @@ class _Reading:
         """What each worker last said, and of which workers that could not be read, with why."""
         if not wanted:
             return {}, {}
+        self.words_read_at = self.bucket.ambient.boot_s()
         rows = self.rows("capacity", keys.CAPACITY)
         self._forget(keys.CAPACITY, rows)
         found: dict[str, Broadcast] = {}
@@ -269,7 +271,8 @@ class _Reading:
             return Look(one, unknown=failed.message)
         if silent and liveness.is_stale(look):
             return Look(one, unknown=f"the broadcast of {one.claim.worker} could not be read: {silent}")
-        return look
+        # A look is as old as the oldest signal in it, and the workers' words were read before all looks.
+        return replace(look, read_at=min(look.read_at, self.words_read_at))
 
     def _ttl(self, j: JobId) -> float:
         known = self.memory.ttls.get(j)

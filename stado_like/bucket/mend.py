@@ -83,6 +83,9 @@ def mend_job(
         done.notes.append("wrote the index of its verdict")
     if _stops_without_index(bucket, j, listed):
         done.notes.append("wrote the index of stops")
+    if ranks and "verdict" not in listed.own and _too_many_failed(bucket, j, terms, listed):
+        done.notes.append("wrote the verdict that its failed tasks had made due")
+        listed.own.add("verdict")
     if ranks and "verdict" not in listed.own:
         _go_through(bucket, j, job, terms, listed, claimed, waiting, done)
     going_on = done.queued or claimed or (waiting and "verdict" not in listed.own)
@@ -94,10 +97,12 @@ def mend_job(
 
 
 def _deletion_never_begun(bucket: Bucket, j: JobId, since: float, done: Mended) -> bool:
-    """An index that only a deletion writes, and no tombstone: nothing was taken away. Its writer may still be on its
-    way, for a day."""
+    """The index of a one-task job, and no tombstone: nothing was taken away. A deletion that wrote it may still be on its
+    way, for a day; the submit of a several-task job that found the name taken left it for nothing."""
     if bucket.now() - since <= ORPHAN_S:
-        return False
+        found = bucket.read(Pointer, keys.open_index(j))
+        if found is None or found.record.what == delete.DELETION:
+            return False
     bucket.drop(keys.open_index(j))
     done.notes.append("dropped the index of a deletion that never began")
     return True
@@ -106,7 +111,7 @@ def _deletion_never_begun(bucket: Bucket, j: JobId, since: float, done: Mended) 
 def _drop_indexes(bucket: Bucket, j: JobId, listed: Listed, since: float, done: Mended) -> bool:
     """The job is final and settled but for its indexes. One that a deletion wrote a moment ago is left to it."""
     found = bucket.read(Pointer, keys.open_index(j))
-    if found is not None and found.record.what == "deletion" and bucket.now() - since <= ORPHAN_S:
+    if found is not None and found.record.what == delete.DELETION and bucket.now() - since <= ORPHAN_S:
         return False
     bucket.drop(
         keys.cancel_index(j), *(keys.cancel_index(j, rank) for rank in sorted(listed.stops)), keys.open_index(j)
@@ -125,6 +130,13 @@ def _index_verdict(bucket: Bucket, j: JobId) -> bool:
     bucket.ensure(keys.cancel_index(j), Pointer(what=verdict.reason, at=verdict.at))
     doorbell.ring(bucket, ("cancel", str(j)))
     return True
+
+
+def _too_many_failed(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> bool:
+    """Whoever ended the task that was one too many counted by a listing, which may have been old."""
+    if len(listed.ends) <= terms.max_task_failures:
+        return False
+    return finish.verdict_by_count(bucket, j, terms, listed) is not None
 
 
 def _stops_without_index(bucket: Bucket, j: JobId, listed: Listed) -> bool:
@@ -198,7 +210,7 @@ def sweep_job(bucket: Bucket, j: JobId) -> Mended:
     if job is None:
         return done
     if bucket.tombstone(j) is not None:
-        if bucket.ensure(keys.open_index(j), Pointer(what="deletion", at=bucket.now())):
+        if bucket.ensure(keys.open_index(j), Pointer(what=delete.DELETION, at=bucket.now())):
             done.notes.append("a deletion without its index: it is finished from there")
         return done
     terms = terms_of(job.document)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stado_like.bucket import doorbell, entries, finish, lanes
+from stado_like.bucket import delete, doorbell, entries, finish, lanes
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.job import keys, reasons
@@ -25,6 +25,9 @@ from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Job, Verdict
 from stado_like.job.states import Decision
 from stado_like.job.terms import Terms, terms_of
+
+LATE_S = 60.0
+"""How old a claim must be before its end looks for a tombstone: no job is over and deleted within a minute of it."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,9 @@ def settle(
         drop_orphan(bucket, a, queue_key)
         done.orphan = True
         return done
+    if _came_too_late(bucket, a, end, job):
+        done.orphan = True
+        return done
     terms = terms_of(job.document)
     verdict = _verdict_due(bucket, a, end, job, terms)
     task_over = end.is_final
@@ -67,6 +73,19 @@ def settle(
         done.job_over = finish.finish_if_over(bucket, a.job, job, terms)
     bucket.drop(keys.running(a))  # guard: settle before delete
     return done
+
+
+def _came_too_late(bucket: Bucket, a: AttemptId, end: End, job: Job) -> bool:
+    """Whoever ends an attempt may have slept, or been cut off, while others ended it, finished its job and deleted
+    it. Then the end record itself is new, and lies under a status that nobody would ever clear. The tombstone stands
+    before a deletion takes anything, so a look after the create sees it, or the deletion saw the end."""
+    if bucket.now() - end.claimed_at <= LATE_S:
+        return False
+    if not any(bucket.present(keys.tombstone(a.job))):  # guard: tombstone after end
+        return False
+    delete.finish_deletion(bucket, a.job, job)
+    drop_orphan(bucket, a)
+    return True
 
 
 def _verdict_due(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) -> Verdict | None:

@@ -104,7 +104,8 @@ def _take(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Submitted | DoneA
         return Submitted(j, standing, fresh=False)
     buried = bucket.tombstone(j)
     if buried is not None:  # guard: tombstone after create
-        bucket.drop(keys.job(j), keys.open_index(j))
+        # Its index stays: it may frame a deletion that is under way or was cut short, and the tick drops it after that.
+        bucket.drop(keys.job(j))
         return DoneAndDeleted(j) if buried.request_id == job.request_id else None
     release_first(bucket, j, job, terms)
     return Submitted(j, job, fresh=True)
