@@ -10,8 +10,9 @@ from tests.model.final import FinalRecord
 from tests.model.lanes import Lanes
 from tests.model.moves import Moves
 from tests.model.names import Names
+from tests.model.reap import Reap
 
-MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves)
+MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves, Reap)
 
 
 def settings(model: type[Model], *, large: bool, rule: Rule | None = None) -> tuple[Setting, ...]:

@@ -70,7 +70,7 @@ class Bucket:
 
 class Request(NamedTuple):
     """What a program asks for. `sees`: a ghost key whose presence is added to the answer; `also`: a method of the model that is told
-    in the same instant: it is given the bucket before and after, the answer, and these arguments; it returns the bucket with its notes, and an error."""
+    in the same instant: it is given the bucket before and after, the answer, and these arguments; it returns the bucket with its notes, and an error; or None: not now."""
 
     kind: str
     key: str = ""
@@ -78,6 +78,11 @@ class Request(NamedTuple):
     keys: tuple[Any, ...] = ()
     sees: str = ""
     also: tuple[Any, ...] = ()
+
+
+def stat(key: str) -> Request:
+    """GET with the store's `Date`. Answer: the value or None, and store time (the key "now" of the model's world)."""
+    return Request("stat", key)
 
 
 def create(key: str, value: str = "", *, sees: str = "", also: tuple[Any, ...] = ()) -> Request:
@@ -196,6 +201,10 @@ class Model:
     def mendings(self) -> tuple[Mending, ...]:
         return ()
 
+    def may_go_on(self, bucket: Bucket, request: Request) -> bool:
+        """Whether the world lets this request through now (an outage does not)."""
+        return True
+
     def late_value(self, key: str, value: str) -> str:
         """What a late PUT leaves, where its lateness can be told from the object."""
         return value
@@ -302,13 +311,16 @@ class Explorer:
 
     def _make_steps(self, bucket: Bucket, position: Position) -> Iterator[Step]:
         request = position.request
-        if request is None:
+        if request is None or not self.model.may_go_on(bucket, request):
             return
         for answer, after, text in self._carry_out(request, bucket):
             error = None
             if request.also:
-                method: Callable[..., tuple[Bucket, str | None]] = getattr(self.model, request.also[0])
-                after, error = method(bucket, after, answer, *request.also[1:])
+                method: Callable[..., tuple[Bucket, str | None] | None] = getattr(self.model, request.also[0])
+                told = method(bucket, after, answer, *request.also[1:])
+                if told is None:
+                    continue
+                after, error = told
             said = (answer, request.sees in bucket) if request.sees else answer
             for following in self.positions_of(position.program, position.arguments, (*position.answers, said)):
                 yield Step(text, following, after, error, self._sent(request))
@@ -331,6 +343,9 @@ class Explorer:
         elif kind == "pick":
             for one in bucket.under(*keys):
                 yield one, bucket, f"list, finds {one}"
+        elif kind == "stat":
+            found = bucket.get(key)
+            yield (found, int(bucket.held["now"])), bucket, f"get {key}: {'absent' if found is None else found or 'there'}"
         elif kind == "rows":
             listed = tuple(bucket.under(key))
             yield listed, bucket, f"list {key}: {', '.join(listed) or 'nothing'}"
