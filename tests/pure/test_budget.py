@@ -19,7 +19,7 @@ O, D, S = Outcome, Decision, TaskState  # noqa: E741
 
 
 def terms(**changed: Any) -> Terms:
-    document = {"metadata": {"name": "train"}, "spec": {"task_template": {"command": ["true"]}}}
+    document = {"metadata": {"name": "train"}, "spec": {"task_template": {"command": "true"}}}
     return replace(terms_of(document), **changed)
 
 

@@ -1,56 +1,73 @@
-"""What a simulated process knows of time and chance: a wall clock that may be wrong, a boot clock that never jumps, seeded tokens.
-
-A paused virtual machine is seen by no clock of its own: `frozen_s` is taken off both.
-"""
+"""What a simulated process knows of time and chance: a wall clock that may be wrong, a boot clock that never jumps,
+seeded tokens."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from tests.sim.world import World
 
 
-class VirtualAmbient:
-    """One machine's clocks and one process's luck. Tokens depend on the world's seed and the process's name alone."""
+@dataclass
+class Clocks:
+    """The clocks of one machine, shared by its processes. `frozen_s`: how long it was paused as a virtual machine,
+    which none of its own clocks has seen. `wall_off_s`: how far its wall clock is off."""
 
-    def __init__(self, world: World, name: str, *, host: str = "", boot: int = 1, booted_s: float | None = None) -> None:
+    world: World
+    host: str
+    boot: int = 1
+    booted_s: float = 0.0
+    frozen_s: float = 0.0
+    wall_off_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.booted_s = self.world.now_s - 1000.0
+
+    def reboot(self) -> None:
+        self.boot += 1
+        self.booted_s = self.world.now_s - 20.0
+        self.frozen_s = 0.0
+
+
+class VirtualAmbient:
+    """One process on one machine. Its tokens depend on the world's seed and its own name alone."""
+
+    def __init__(self, world: World, name: str, clocks: Clocks | None = None) -> None:
         self.world = world
         self.name = name
-        self._host = host or name
-        self._boot = boot
-        self._booted_s = world.now_s - 1000.0 if booted_s is None else booted_s
+        self.clocks = clocks or Clocks(world, name)
         self._drawn = 0
-        self.wall_off_s = 0.0
-        self.frozen_s = 0.0
 
     @property
     def pid(self) -> int:
-        return 1000 + int(hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest(), 16)
+        """Beyond what Linux gives to a real process, so that nothing of this machine is ever mistaken for ours."""
+        return 5_000_000 + int(hashlib.blake2b(self.name.encode(), digest_size=3).hexdigest(), 16)
 
     @property
     def host(self) -> str:
-        return self._host
+        return self.clocks.host
 
     @property
     def boot_id(self) -> str:
-        return f"boot-{self._host}-{self._boot}"
+        return f"boot-{self.clocks.host}-{self.clocks.boot}"
 
     def boot_s(self) -> float:
-        return self.world.now_s - self._booted_s - self.frozen_s
+        return self.world.now_s - self.clocks.booted_s - self.clocks.frozen_s
 
     def wall_s(self) -> float:
-        return self.world.now_s + self.wall_off_s - self.frozen_s
+        return self.world.now_s + self.clocks.wall_off_s - self.clocks.frozen_s
 
     def sleep(self, seconds: float) -> None:
         self.world.pause(seconds)
 
     def token(self) -> str:
-        self._drawn += 1
-        drawn = f"{self.world.seed}/{self.name}/{self._boot}/{self._drawn}"
-        return hashlib.blake2b(drawn.encode(), digest_size=8).hexdigest()
+        return self._draw(8)
 
     def uniform(self, low: float, high: float) -> float:
+        return low + (high - low) * int(self._draw(4), 16) / 2**32
+
+    def _draw(self, size: int) -> str:
         self._drawn += 1
-        drawn = f"{self.world.seed}/{self.name}/{self._boot}/u{self._drawn}"
-        share = int(hashlib.blake2b(drawn.encode(), digest_size=4).hexdigest(), 16) / 2**32
-        return low + (high - low) * share
+        drawn = f"{self.world.seed}/{self.name}/{self._drawn}"
+        return hashlib.blake2b(drawn.encode(), digest_size=size).hexdigest()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from stado_like.errors import CredentialsRefused, StoreUnavailable
+from stado_like.store.clock import StoreClock
 from stado_like.store.memory import MemoryStore, forget
 from stado_like.store.protocol import Applied, Object, ObjectStore, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
 from tests.sim.ambient import VirtualAmbient
@@ -119,7 +120,8 @@ class FaultStore:
     number: int = 0
     url: str = "memory://sim"
     can_replace: bool = True
-    counted: dict[str, int] = field(default_factory=dict)
+    clock: StoreClock | None = None
+    """Where given, store time between two answers is carried forward by it, as an HTTP client does."""
 
     # ---- the way of one request
 
@@ -148,6 +150,8 @@ class FaultStore:
 
     def _back(self) -> None:
         world = self.shared.world
+        if self.clock is not None:
+            self.clock.learn(self.shared.store.now())
         if self.latency_s and world.current() is not None:
             world.pause(world.random.uniform(0.0, self.latency_s))
 
@@ -255,7 +259,11 @@ class FaultStore:
         )
 
     def now(self) -> float:
-        return self.shared.store.now()
+        known = self.clock.now() if self.clock is not None else self.shared.store.now()
+        if known is None:
+            self.head("state/doorbell.json")
+            known = self.shared.store.now()
+        return known
 
     def close(self) -> None:
         """The bucket is the world's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -109,8 +109,7 @@ class Storm:
     rates: Rates
     calm: bool = False
     spells: dict[tuple[str, Kind], float] = field(default_factory=dict)
-    """(actor or `*`, kind) -> until when."""
-    spared: Callable[[str], bool] = lambda actor: False
+    """(an actor, a host, or `*`; kind) -> until when."""
     counted: Counter[str] = field(default_factory=Counter)
 
     def spell(self, actors: Iterable[str], kind: Kind, seconds: float) -> None:
@@ -118,10 +117,8 @@ class Storm:
             self.spells[actor, kind] = self.world.now_s + seconds
 
     def choose(self, op: Op) -> Fault | None:
-        if self.spared(op.actor):
-            return None
         for (actor, kind), until_s in self.spells.items():
-            if actor in ("*", op.actor) and self.world.now_s < until_s:
+            if self.world.now_s < until_s and (actor in ("*", op.actor) or op.actor.startswith(f"{actor}/")):
                 return self._fault(kind)
         if self.calm:
             return None

@@ -40,7 +40,7 @@ Outcomes = Mapping[tuple[str, int, int], Cause]
 def document(name: str = "train", tasks: int = 0, width: int = 0, **changed: Any) -> dict[str, Any]:
     """A stored specification. `tasks`: an array of so many; `width`: its max_parallel; `changed`: fields of the task."""
     spec: dict[str, Any] = {
-        "task_template": {"command": ["true"], "heartbeat_ttl_seconds": TTL_S, **changed},
+        "task_template": {"command": "true", "heartbeat_ttl_seconds": TTL_S, **changed},
     }
     if tasks:
         spec["array"] = {"size": tasks, **({"max_parallel": width} if width else {})}
@@ -74,8 +74,10 @@ class Play:
         self.world.stop()
         self.shared.close()
 
-    def bucket(self, name: str) -> Bucket:
-        return Bucket(FaultStore(self.shared, name), ambient=VirtualAmbient(self.world, name), budget_s=2.0)
+    def bucket(self, name: str, process: str = "") -> Bucket:
+        """The bucket as `name` sees it. `process`: tells a later process of the same actor from the first."""
+        ambient = VirtualAmbient(self.world, name + process)
+        return Bucket(FaultStore(self.shared, name), ambient=ambient, budget_s=2.0)
 
     def hand(self, name: str) -> Hand:
         """A worker. What it still holds when all comes to rest is brought to its end, unless it died or was let go."""
@@ -178,11 +180,7 @@ class Hand:
 
     def restarted(self) -> Hand:
         """The same worker after kill -9: a new process over the same disk."""
-        again = self.play.hand(self.name)
-        assert isinstance(again.bucket.ambient, VirtualAmbient)
-        again.bucket.ambient._boot = 2
-        again.disk = self.disk
-        return again
+        return Hand(self.play, self.name, self.play.bucket(self.name, process="again"), self.disk)
 
     # ---- claim
 

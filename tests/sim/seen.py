@@ -50,6 +50,8 @@ class Seen:
     released: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
     entries: dict[AttemptId, set[str]] = field(default_factory=lambda: defaultdict(set))
     reported: dict[JobId, str] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
+    """Keys whose present bytes came by a request that arrived late."""
     violations: list[str] = field(default_factory=list)
 
     # ---- events that no key shows
@@ -80,6 +82,10 @@ class Seen:
 
     def note(self, change: Change) -> None:
         self.tick += 1
+        if change.late and change.after is not None:
+            self.late.add(change.key)
+        else:
+            self.late.discard(change.key)
         room = change.key.split("/", 1)[0]
         try:
             note = getattr(self, f"_note_{room}", None)

@@ -58,20 +58,21 @@ class World:
         self.random = random.Random(seed)
         self.now_s = EPOCH_S
         self.actors: list[Actor] = []
+        self.errors: list[Actor] = []
         self.trace: deque[str] = deque(maxlen=TRACE_KEPT)
         self.steps = 0
         self._digest = hashlib.blake2b(digest_size=16)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbered = 0
         self._main = greenlet.getcurrent()
+        self._current: Actor | None = None
         self.chooser: Chooser = self._any
         self.after_step: Callable[[], bool] = lambda: False
 
     # ---- what actors do
 
     def current(self) -> Actor | None:
-        here = greenlet.getcurrent()
-        return next((actor for actor in self.actors if actor.greenlet is here), None)
+        return self._current if greenlet.getcurrent() is not self._main else None
 
     def pause(self, seconds: float) -> None:
         """The current actor waits; without one, time passes."""
@@ -109,6 +110,7 @@ class World:
                 self.say(f"{name} crashed")
             except BaseException as error:
                 actor.error = error
+                self.errors.append(actor)
                 self.say(f"{name} raised {type(error).__name__}")
             finally:
                 actor.wake_at = None
@@ -119,11 +121,21 @@ class World:
 
     def kill(self, actor: Actor) -> None:
         """kill -9: it never runs again; its `finally` blocks meet a store that is gone."""
+        if actor.dead:
+            return
         actor.dead = True
         if actor.greenlet is not None and actor.greenlet is not greenlet.getcurrent():
             if actor.greenlet and not actor.greenlet.dead:
+                killer, self._current = self._current, actor
+                actor.greenlet.parent = greenlet.getcurrent()
                 actor.greenlet.throw(Crash)
+                self._current = killer
             actor.wake_at = None
+
+    def wake(self, actor: Actor) -> None:
+        """What it waits for has happened."""
+        if actor.wake_at is not None:
+            actor.wake_at = min(actor.wake_at, self.now_s)
 
     def halt(self, actor: Actor, seconds: float) -> None:
         actor.halted_until = max(actor.halted_until, self.now_s + seconds)
@@ -131,6 +143,12 @@ class World:
     def at(self, when_s: float, event: Callable[[], None]) -> None:
         self._numbered += 1
         heapq.heappush(self._events, (when_s, self._numbered, event))
+
+    def arrive_all(self) -> None:
+        """Whatever is still under way arrives now, in its order."""
+        while self._events:
+            _, _, event = heapq.heappop(self._events)
+            event()
 
     def advance(self, seconds: float) -> None:
         """Time passes without anybody acting; what was under way arrives."""
@@ -154,9 +172,8 @@ class World:
     def run(self, *, until_s: float = float("inf"), most_steps: int = 1_000_000) -> None:
         """Until every actor is over, or `until_s`, or `after_step` says stop."""
         for _ in range(most_steps):
-            waiting = [actor for actor in self.actors if not actor.over]
+            waiting = self.actors = [actor for actor in self.actors if not actor.over]
             if not waiting:
-                self.actors.clear()
                 return
             first_s = min(self._due(actor) for actor in waiting)
             if self._events and self._events[0][0] < first_s:
@@ -170,6 +187,7 @@ class World:
                 actor = self.chooser(ready)
                 self.steps += 1
                 assert actor.greenlet is not None
+                self._current = actor
                 actor.greenlet.switch()
             if self.after_step():
                 return

@@ -1,0 +1,126 @@
+"""People at their keyboards: they submit, cancel, stop and delete, try again when the store does not answer, and their
+commands may be killed at any operation and typed again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stado_like.bucket import cancel, delete, submit
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.view import read_job
+from stado_like.errors import Conflict, NotFound, StoreError
+from stado_like.job.keys import JobId
+from stado_like.job.states import TERMINAL_JOB
+from stado_like.job.terms import terms_of
+from tests.sim.checkers import Judge
+from tests.sim.plan import some_job
+from tests.sim.world import World
+
+Errand = Callable[[Bucket], bool]
+"""One command. True: it came to its end, whatever that was. False: type it again."""
+
+
+@dataclass
+class Person:
+    """`doing`: the command that is under way, and is typed again after a crash: the same command, the same request id."""
+
+    name: str
+    world: World
+    judge: Judge
+    chance: random.Random
+    jobs_left: int
+    doing: Errand | None = None
+    mine: list[JobId] = field(default_factory=list)
+    requests: int = 0
+    submitted: int = 0
+    resting: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        return self.doing is None and (self.jobs_left == 0 or self.resting)
+
+    def live(self, bucket: Bucket) -> None:
+        while not self.is_done or not self.resting:
+            if self.doing is None:
+                self.world.pause(self.chance.uniform(1.0, 40.0))
+                if self.resting:
+                    return
+                self.doing = self._next()
+            if self.doing is None:
+                continue
+            try:
+                if self.doing(bucket):
+                    self.doing = None
+                    continue
+            except StoreError:
+                self.world.pause(self.chance.uniform(0.5, 5.0))
+                continue
+            self.world.pause(self.chance.uniform(0.5, 5.0))
+
+    def _next(self) -> Errand | None:
+        what = self.chance.random()
+        if self.jobs_left and (what < 0.6 or not self.mine):
+            self.jobs_left -= 1
+            self.requests += 1
+            return self._submits(some_job(self.chance), f"{self.name}-{self.requests}")
+        if not self.mine:
+            return None
+        j = self.chance.choice(self.mine)
+        if what < 0.72:
+            return self._cancels(j)
+        if what < 0.84:
+            return self._stops(j)
+        return self._deletes(j)
+
+    def _submits(self, document: Mapping[str, Any], request_id: str) -> Errand:
+        self.submitted += 1
+
+        def errand(bucket: Bucket) -> bool:
+            try:
+                done = submit.submit(bucket, document, request_id=request_id)
+            except Conflict:
+                return True
+            if isinstance(done, submit.Submitted):
+                self.judge.seen.acknowledge(done.id)
+                self.mine.append(done.id)
+            return True
+
+        return errand
+
+    def _cancels(self, j: JobId) -> Errand:
+        def errand(bucket: Bucket) -> bool:
+            try:
+                cancel.cancel_job(bucket, j)
+            except (Conflict, NotFound):
+                return True
+            self.judge.seen.cancel_acknowledged(j)
+            return True
+
+        return errand
+
+    def _stops(self, j: JobId) -> Errand:
+        rank = self.chance.randrange(max(1, terms_of(self.judge.seen.jobs[j].document).tasks))
+
+        def errand(bucket: Bucket) -> bool:
+            try:
+                cancel.stop_task(bucket, j, rank)
+            except (Conflict, NotFound):
+                return True
+            self.judge.seen.cancel_acknowledged(j, rank)
+            return True
+
+        return errand
+
+    def _deletes(self, j: JobId) -> Errand:
+        def errand(bucket: Bucket) -> bool:
+            try:
+                if read_job(bucket, j).state in TERMINAL_JOB:
+                    delete.delete_job(bucket, j)
+            except (Conflict, NotFound):
+                return True
+            return True
+
+        return errand

@@ -1,0 +1,113 @@
+"""What one seed decides before anything runs: how many of what, which faults come at which rates, which disasters strike.
+
+Each seed leaves most kinds of faults out (swarm testing): a run in which everything fails at once hides what two faults
+together would show.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.sim.faults import Kind
+
+DISASTERS = (
+    "agent killed",
+    "supervisor killed",
+    "machine lost",
+    "machine re-imaged",
+    "supervisor stopped",
+    "agent stopped",
+    "machine paused",
+    "store's clock jumps",
+    "machine's clock jumps",
+    "machine cut off",
+    "supervisor cut off",
+    "credentials expired",
+    "bucket away",
+    "tick killed",
+    "tick's lock removed",
+    "nursery stopped",
+    "nursery fails",
+    "user killed",
+)
+HIGHEST: Mapping[Kind, float] = {
+    Kind.CRASH_BEFORE: 0.004,
+    Kind.CRASH_AFTER: 0.004,
+    Kind.LOST: 0.05,
+    Kind.CONFLICT: 0.1,
+    Kind.OWN_REJECTED: 0.1,
+    Kind.APPLIED_500: 0.05,
+    Kind.BUSY: 0.08,
+    Kind.TIMEOUT: 0.02,
+    Kind.DELAYED: 0.03,
+    Kind.DUPLICATED: 0.1,
+    Kind.STALE_LIST: 0.2,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    hosts: int
+    users: int
+    jobs: int
+    ticks: int
+    tick_every_s: float
+    trouble_s: float
+    disaster_every_s: float
+    disasters: tuple[str, ...]
+    rates: Mapping[Kind, float]
+
+    @classmethod
+    def of(cls, seed: int) -> Plan:
+        chance = random.Random(f"plan {seed}")
+        kinds = [kind for kind in HIGHEST if chance.random() < 0.4]
+        return cls(
+            seed=seed,
+            hosts=chance.randint(2, 4),
+            users=chance.randint(1, 2),
+            jobs=chance.randint(3, 7),
+            ticks=chance.choice((1, 1, 2)),
+            tick_every_s=chance.choice((5.0, 15.0, 30.0)),
+            trouble_s=chance.uniform(150.0, 500.0),
+            disaster_every_s=chance.choice((15.0, 40.0, 90.0)),
+            disasters=tuple(one for one in DISASTERS if chance.random() < 0.35),
+            rates={kind: HIGHEST[kind] * chance.uniform(0.1, 1.0) for kind in kinds},
+        )
+
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+def some_job(chance: random.Random) -> dict[str, Any]:
+    """A stored specification of a small job, under one of a few names that are used again and again."""
+    words = ["sim", f"{chance.choice((1, 3, 8, 20, 60)) * chance.uniform(0.5, 1.5):.2f}"]
+    if chance.random() < 0.35:
+        words.append(f"fails={chance.randint(1, 3)}")
+    elif chance.random() < 0.1:
+        words.append("exit=7")
+    if chance.random() < 0.1:
+        words.append("deaf")
+    task: dict[str, Any] = {
+        "command": words[0],
+        "args": words[1:],
+        "heartbeat_ttl_seconds": chance.choice((10, 20, 30)),
+        "stop_grace_seconds": chance.choice((2, 10)),
+        "restart_policy": chance.choice(("OnFailure", "OnFailure", "Never")),
+        "resilience": {
+            "max_restarts": chance.randint(0, 4),
+            "max_machine_restarts": chance.randint(1, 20),
+            "backoff_seconds": chance.choice((1, 10)),
+            "max_backoff_seconds": 20,
+        },
+    }
+    spec: dict[str, Any] = {"task_template": task, "priority": chance.choice((0, 0, 5))}
+    if chance.random() < 0.5:
+        spec["array"] = {"size": chance.randint(1, 6)}
+        if chance.random() < 0.6:
+            spec["array"]["max_parallel"] = chance.randint(1, 3)
+        spec["max_task_failures"] = chance.choice((0, 0, 2))
+    return {"metadata": {"name": chance.choice(NAMES), "workspace": "default"}, "spec": spec}
