@@ -295,5 +295,5 @@ def _mended(last: Mending | None, now_s: float, ranks: bool, done: mend.Mended, 
 def _sweep(bucket: Bucket, action: SweepJob, memory: Memory) -> Did:
     done = mend.sweep_job(bucket, action.job)
     if done.over:
-        memory.settle(action.job)
+        memory.settle(action.job, action.since)
     return Did(Counter({"looked": 1, "queued": len(done.queued)}), [f"{action.job}: {note}" for note in done.notes])

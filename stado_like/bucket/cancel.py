@@ -39,9 +39,7 @@ class Cancelled:
 
 def cancel_job(bucket: Bucket, j: JobId, *, reason: str = "", by: str = "") -> Cancelled:
     """Cancel a job. Raises `NotFound`, `Conflict` when it has ended already, `StoreUnavailable`."""
-    job = bucket.job(j)
-    if job is None:
-        raise NotFound(f"there is no job {j}", "`stado job list --all` shows every job.")
+    job = _living(bucket, j)
     terms = terms_of(job.document)
     if _is_over(bucket, j, terms):
         raise Conflict(f"the job {j} has ended already", "`stado job show` tells how.", code="JOB_ENDED")
@@ -51,9 +49,7 @@ def cancel_job(bucket: Bucket, j: JobId, *, reason: str = "", by: str = "") -> C
 
 def stop_task(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str = "") -> bool:
     """Stop one task for good. Returns whether it was over when this returned. Raises as `cancel_job` does."""
-    job = bucket.job(j)
-    if job is None:
-        raise NotFound(f"there is no job {j}", "`stado job list --all` shows every job.")
+    job = _living(bucket, j)
     terms = terms_of(job.document)
     if not 0 <= rank < terms.tasks:
         raise NotFound(f"the job {j} has {terms.tasks} tasks, 0 to {terms.tasks - 1}; there is no {rank}")
@@ -66,6 +62,14 @@ def stop_task(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str 
     bucket.ensure(keys.cancel_index(j, rank), Pointer(what=standing.reason, at=standing.at))  # guard: stop before index
     doorbell.ring(bucket, ("cancel", f"{j}.{rank:05d}"))
     return carry_out_stop(bucket, j, rank, job, terms)
+
+
+def _living(bucket: Bucket, j: JobId) -> Job:
+    """A job that was deleted has its object back for a moment when its name is used again: only the tombstone tells."""
+    job = bucket.job(j)
+    if job is None or any(bucket.present(keys.tombstone(j))):
+        raise NotFound(f"there is no job {j}", "`stado job list --all` shows every job.")
+    return job
 
 
 def _is_over(bucket: Bucket, j: JobId, terms: Terms) -> bool:
@@ -81,6 +85,8 @@ def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
     if verdict is None:
         bucket.drop(keys.cancel_index(j))
         return Cancelled(0, 0, False)
+    if _was_deleted(bucket, j, job):
+        return Cancelled(0, 0, True)
     listed = load.list_status(bucket, j)
     ended = running = 0
     for task in load.tasks_now(bucket, j, job, terms, listed):
@@ -112,6 +118,8 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     if stop is None:
         bucket.drop(keys.cancel_index(j, rank))
         return False
+    if _was_deleted(bucket, j, job):
+        return True
     listed = load.list_status(bucket, j)
     task = load.task_now(bucket, j, rank, listed)
     if task.open is not None:
@@ -131,7 +139,7 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
 def _was_deleted(bucket: Bucket, j: JobId, job: Job) -> bool:
     """Nothing keeps a job from ending and being deleted while a canceller sleeps: what it writes after that would lie
     under the job's status for ever. The tombstone stands before anything is taken away, so either a look after the
-    last write sees it, or the deletion saw what was written."""
+    last write sees it, or the deletion saw what was written. (The look before the first write only saves work.)"""
     if not any(bucket.present(keys.tombstone(j))):  # guard: tombstone after cancel
         return False
     delete.finish_deletion(bucket, j, job)

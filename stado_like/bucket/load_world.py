@@ -48,7 +48,7 @@ class Memory:
     ttls: dict[JobId, float] = field(default_factory=dict)
     observed: tuple[str, Observed] = ("", Observed())
     armed_here: dict[str, tuple[tuple[str, float], float]] = field(default_factory=dict)
-    settled: set[JobId] = field(default_factory=set)
+    settled: dict[JobId, float] = field(default_factory=dict)
     """Jobs of the sweep that need no second look: over, or known from open/."""
     mended: dict[JobId, Mending] = field(default_factory=dict)
     cancels: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -60,10 +60,10 @@ class Memory:
     slow_at: float | None = None
     """When the slow listings (jobs, queued) were last made; `boot_s`."""
 
-    def settle(self, j: JobId) -> None:
+    def settle(self, j: JobId, since: float) -> None:
         if len(self.settled) >= SETTLED_REMEMBERED:
             self.settled.clear()
-        self.settled.add(j)
+        self.settled[j] = since
 
 
 def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_every_s: float = 0.0) -> World:
@@ -101,7 +101,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         later=later,
         cancels=cancels,
         open_jobs=tuple(one for one in opened if now - one.since >= young_s),
-        swept=tuple(one for one in swept if now - one.since >= young_s and one.job not in memory.settled),
+        swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),

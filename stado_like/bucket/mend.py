@@ -97,8 +97,8 @@ def mend_job(
 
 
 def _deletion_never_begun(bucket: Bucket, j: JobId, since: float, done: Mended) -> bool:
-    """The index of a one-task job, and no tombstone: nothing was taken away. A deletion that wrote it may still be on its
-    way, for a day; the submit of a several-task job that found the name taken left it for nothing."""
+    """The index of a one-task job, and no tombstone: nothing was taken away. A deletion that wrote it may still be on
+    its way, for a day; the submit of a several-task job that found the name taken left it for nothing."""
     if bucket.now() - since <= ORPHAN_S:
         found = bucket.read(Pointer, keys.open_index(j))
         if found is None or found.record.what == delete.DELETION:
