@@ -1,5 +1,5 @@
-"""The crash matrix, with a repair as the first who comes by: it breaks no rule, leaves nothing to find, and all comes to
-a right end after it.
+"""The crash matrix, with a repair as the first who comes by: it breaks no rule, leaves nothing to find, and all comes
+to a right end after it.
 
 The judge of the matrix watches every write of the repair.
 """
