@@ -12,40 +12,36 @@ on descriptors and signals. The simulator drives the same `step()`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from stado_like.ambient import REAL, Ambient
-from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.claim import Open, Over, Taken, Unsure
+from stado_like.bucket.claim import Open, Unsure
 from stado_like.bucket.doorbell import Listener, ring
 from stado_like.errors import StoreError
-from stado_like.job import codec, keys
+from stado_like.job import keys
 from stado_like.job.keys import AttemptId, Entry
-from stado_like.job.records import BellEvent, Claim
-from stado_like.job.records import Entry as EntryRecord
+from stado_like.job.records import BellEvent
 from stado_like.job.terms import Ask
 from stado_like.planning import fit
-from stado_worker import endings, recovery
+from stado_worker import claims, endings, recovery
 from stado_worker.candidates import PAGES_A_STEP, Candidates
-from stado_worker.holdings import Holding, Phase, Reach, keep_claim
+from stado_worker.followers import Followers, concerns
+from stado_worker.holdings import Holding, Phase, Reach
 from stado_worker.launcher import Launcher
 from stado_worker.machine.identity import WorkerHome
 from stado_worker.nursery import LaunchUnknown, NurseryFailed
 from stado_worker.offer import Offer
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
-from stado_worker.shim.task import Task
 
 SWEEP_EVERY_S = 60.0
 WATCH_EVERY_S = 1.0
 RETRY_S = 1.0
 RETRY_MOST_S = 15.0
-REST_FIRST_S = 1.0
-REST_MOST_S = 60.0
+LOOK_AGAIN_S = 0.1
+"""Room changes also by itself: a queue of which nothing fitted is gone through again after so long."""
 UNREADABLE_LEFT_ALONE_S = 600.0
 
 
@@ -91,8 +87,9 @@ class Agent:
         self._ready: set[str] = set()
         self._unread: list[tuple[AttemptId, AttemptDir]] = []
         self._unread_due_s = 0.0
-        self._follows: dict[str, float] = {}
-        self._undelivered = 0
+        self._followers = Followers()
+        self._looked_at = (0, 0)
+        self._look_again_s = 0.0
         self.claiming = True
         self.claimed = 0
         self.idle_since_s = ambient.boot_s()
@@ -125,23 +122,10 @@ class Agent:
 
     def _ask_for_unread(self, now_s: float) -> None:
         """Folders whose claim cannot be read: the store says whether they are ours."""
-        if not self._unread or now_s < self._unread_due_s:
-            return
-        self._unread_due_s = now_s + RETRY_MOST_S
-        options, boot_id = self._options, self._ambient.boot_id
-        for a, folder in tuple(self._unread):
-            try:
-                holding = recovery.held_by_the_store(
-                    self._bucket, a, folder, worker=options.worker, machine_id=options.machine_id, boot_id=boot_id
-                )
-            except recovery.UNREADABLE as bad:
-                self._log(f"{a}: set aside: {bad}")
-                continue
-            self._unread.remove((a, folder))
-            if holding is not None:
+        if self._unread and now_s >= self._unread_due_s:
+            self._unread_due_s = now_s + RETRY_MOST_S
+            for holding in recovery.ask_the_store(self._bucket, self._unread, self._options, self._log):
                 self._take_over(holding)
-            else:
-                report.note_done(folder, ours=False)
 
     # ---- the loop
 
@@ -175,6 +159,7 @@ class Agent:
         pause_s = self._ambient.boot_s() + self._ambient.uniform(RETRY_S / 2, RETRY_S)
         self._bell_due_s = max(self._bell_due_s, pause_s)
         self._sweep_due_s = max(self._sweep_due_s, pause_s)
+        self._looked_at, self._look_again_s = (self._candidates.version, len(self._holdings)), pause_s
 
     def _accepted(self) -> None:
         self.trouble = ""
@@ -188,6 +173,8 @@ class Agent:
         due += [one.retry_boot_s for one in self._holdings.values() if one.phase is not Phase.RUNNING]
         if self._unread:
             due.append(self._unread_due_s)
+        if self.claiming and self._candidates.version != self._looked_at[0]:
+            due.append(now_s)  # a claim released the next rank of its lane
         retry = self._candidates.next_due_s()
         if retry is not None:
             due.append(now_s + retry - self._bucket.now())
@@ -228,18 +215,9 @@ class Agent:
                     raise
                 continue
             self._forget(holding)
-            self._rest_after(ending, now_s)
+            self._offer.note_delivery(now_s, delivered=not ending.undelivered)
             for key in ending.entries:
                 self._candidates.offer(key)
-
-    def _rest_after(self, ending: endings.Ending, now_s: float) -> None:
-        """A machine that cannot start processes must not claim one attempt after another in vain."""
-        if not ending.undelivered:
-            self._undelivered = 0
-            return
-        self._undelivered += 1
-        rest_s = min(REST_FIRST_S * 2 ** min(self._undelivered - 1, 10), REST_MOST_S)
-        self._offer.rest(now_s + rest_s, f"no process could be started here, {self._undelivered} times in a row")
 
     def _due(self, phase: Phase, now_s: float) -> list[Holding]:
         return [one for one in self._holdings.values() if one.phase is phase and now_s >= one.retry_boot_s]
@@ -274,18 +252,11 @@ class Agent:
             self._sweep_due_s = 0.0
         elif event.kind in ("cancel", "stop", "follow"):
             if event.kind == "follow":
-                self._follows[event.what] = event.until
+                self._followers.heard(event.what, event.until)
             for holding in self._holdings.values():
-                if _concerns(event.what, holding.a):
-                    self._note_follower(holding)
+                if concerns(event.what, holding.a):
+                    self._followers.tell(holding.a, holding.folder)
                     self._launcher.nudge(holding.folder)
-
-    def _note_follower(self, holding: Holding) -> None:
-        """For the supervisor: until when somebody watches. People follow before there is one."""
-        until = max((until for what, until in self._follows.items() if _concerns(what, holding.a)), default=0.0)
-        if until:
-            with suppress(OSError):  # a full disk: the log comes every ten seconds then
-                holding.folder.write_follow(until)
 
     def _sweep(self, now_s: float) -> None:
         """Everything the bell might have failed to tell: the queue, retries, cancels."""
@@ -294,8 +265,7 @@ class Agent:
             if self._holdings:
                 for row in self._bucket.store.list(keys.CANCELS).rows:
                     self._heard(BellEvent(nonce="", kind="cancel", what=row.key[len(keys.CANCELS) : -len(".json")]))
-            now = self._bucket.now()
-            self._follows = {what: until for what, until in self._follows.items() if until > now}
+            self._followers.forget_old(self._bucket.now())
             self._sweep_due_s = now_s + self._ambient.uniform(0.9, 1.1) * SWEEP_EVERY_S
             self._accepted()
         if self._candidates.next_due_s() is not None:
@@ -307,11 +277,15 @@ class Agent:
         return [(one.folder, one.ask) for one in self._holdings.values()]
 
     def _admit(self, now_s: float) -> None:
-        if not self.claiming:
+        here = (self._candidates.version, len(self._holdings))
+        if not self.claiming or (here == self._looked_at and now_s < self._look_again_s):
             return
+        version = self._candidates.version
         for _ in range(PAGES_A_STEP):
             if self._claim_what_fits() or not self._candidates.read_on():
-                return
+                break
+        self._looked_at = (version, len(self._holdings))
+        self._look_again_s = now_s + LOOK_AGAIN_S
 
     def _claim_what_fits(self) -> bool:
         """Claim candidates in order while they fit. True when at least one was claimed, or there is no room at all."""
@@ -338,49 +312,24 @@ class Agent:
         return progress
 
     def _ask_of(self, entry: Entry) -> Ask | None:
-        """The exact ask: in the entry's name, or inside it where the name says so. None: it is gone or unreadable."""
-        envelope = entry.envelope
-        if not envelope.picky:
-            return Ask(envelope.cores * 1000, envelope.mib * keys.MIB, envelope.gpus)
+        """The exact ask. None: the entry is gone or cannot be read."""
         try:
-            found = self._bucket.read(EntryRecord, entry.key)
+            return self._candidates.ask_of(entry)
         except recovery.UNREADABLE as bad:
             self._set_aside(entry.key, bad)
-            found = None
-        if found is None:
-            self._candidates.drop(entry.key)
             return None
-        record = found.record
-        return Ask(record.cpu_millis, record.memory_bytes, record.gpus, record.exclusive, record.pinned_host)
 
     def _claim(self, entry: Entry, ask: Ask) -> None:
-        options, a = self._options, entry.attempt
-        claim = Claim(
-            nonce=self._bucket.token(),
-            attempt=str(a),
-            worker=options.worker,
-            machine_id=options.machine_id,
-            boot_id=self._ambient.boot_id,
-            instance_id=options.instance_id,
-            since=self._bucket.now(),
-            queue_key=entry.key,
-        )
-        body, boot_s = codec.encode(claim), self._ambient.boot_s()
+        if any(a == entry.attempt for a, _ in self._unread):
+            return  # the store has not said yet whose it is
         try:
-            folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
-            if folder.is_done():
-                shutil.rmtree(folder.path)  # a claim of long ago that another won
-                folder = AttemptDir.make(options.home.attempts, str(a), fsync=options.fsync)
-            elif (a, folder) in self._unread:
-                return  # the store has not said yet whose it is
-            keep_claim(folder, claim, body, ask, boot_s, self._ambient.boot_id, fsync=options.fsync)
+            holding = claims.prepare(self._bucket, self._options, self._ambient, entry, ask)
         except OSError as error:
             self._offer.close(f"disk: {error}")
             self._log(f"no claim is sent: {error}")
             self._candidates.offer(entry.key)
             return
-        holding = Holding(a, claim, body, folder, ask, boot_s)
-        self._holdings[str(a)] = holding
+        self._holdings[str(holding.a)] = holding
         self._go_on(holding)
 
     def _go_on_claiming(self, now_s: float) -> None:
@@ -388,77 +337,37 @@ class Agent:
             self._go_on(holding)
 
     def _go_on(self, holding: Holding) -> None:
-        """Take a claim as far as the store answers: sent, gate, entry gone, launched. What is unsure is kept and
-        asked again."""
-        try:
-            self._send_and_ask(holding, self._ambient.boot_s())
-        except recovery.UNREADABLE as bad:
-            # Its job, or the claim that stands there, is beyond us. Ours goes and the entry stays: nothing has been
-            # started, and a newer worker may understand it.
-            self._set_aside(holding.claim.queue_key, bad)
-            if holding.sent:
-                self._bucket.drop(keys.running(holding.a))
-            self._not_mine(holding)
+        """Take a claim as far as the store answers. What is unsure is kept and asked again."""
+        match claims.advance(self._bucket, holding):
+            case claims.Launchable(opened, released):
+                if released is not None:
+                    self._candidates.offer(released)
+                    ring(self._bucket, ("entry", released))
+                self._launch(holding, opened)
+            case Unsure(why):
+                self._again(holding, self._ambient.boot_s(), why)
+            case claims.Unreadable(bad):
+                self._set_aside(holding.claim.queue_key, bad)
+                self._not_mine(holding)
+            case claims.NotMine(why):
+                if why:
+                    self._log(f"{holding.a}: {why}")
+                self._not_mine(holding)
 
     def _set_aside(self, key: str, bad: Exception) -> None:
         self._log(f"set aside for {UNREADABLE_LEFT_ALONE_S:.0f} s: {key}: {bad}")
         self._candidates.leave_alone(key, self._ambient.boot_s() + UNREADABLE_LEFT_ALONE_S)
-
-    def _send_and_ask(self, holding: Holding, now_s: float) -> None:
-        if not holding.sent:
-            answer = claiming.send(self._bucket, holding.a, holding.body, holding.claim.queue_key)
-            if isinstance(answer, Taken):
-                self._not_mine(holding)
-                return
-            if isinstance(answer, Unsure):
-                self._again(holding, now_s, answer.why)
-                return
-            holding.sent = True
-        if holding.opened is None:
-            gate = claiming.gate(self._bucket, holding.a, holding.claim)
-            if isinstance(gate, Unsure):
-                self._again(holding, now_s, gate.why)
-                return
-            if isinstance(gate, Over):
-                self._log(f"{holding.a}: {gate.why}")
-                self._not_mine(holding)
-                return
-            holding.opened = gate
-        try:
-            released = claiming.confirm(self._bucket, holding.a, holding.opened, holding.claim)
-        except StoreError as trouble:
-            self._again(holding, now_s, trouble.message)
-            return
-        if released is not None:
-            self._candidates.offer(released)
-            ring(self._bucket, ("entry", released))
-        self._launch(holding, holding.opened)
 
     def _not_mine(self, holding: Holding) -> None:
         report.note_done(holding.folder, ours=False, at=self._bucket.now())
         self._forget(holding)
 
     def _launch(self, holding: Holding, opened: Open) -> None:
-        options = self._options
-        task = Task(
-            attempt=str(holding.a),
-            store=options.store_url,
-            worker=options.worker,
-            claim=holding.claim,
-            job=opened.job,
-            previous=opened.previous,
-            claimed_boot_s=holding.claimed_boot_s,
-            claimed_at=holding.claim.since,
-            fsync=options.fsync,
-            grace_s=options.grace_s,
-            most_grace_s=options.most_grace_s,
-            address=options.address,
-        )
         now_s = self._ambient.boot_s()
         holding.ttl_s = opened.terms.ttl_s
         try:
-            holding.folder.write_task(task.plain())
-            self._note_follower(holding)
+            holding.folder.write_task(claims.task_of(self._options, holding, opened).plain())
+            self._followers.tell(holding.a, holding.folder)
             self._launcher.launch(holding.folder)
         except (NurseryFailed, OSError) as fault:
             self._log(f"{holding.a}: not started: {fault}")
@@ -488,8 +397,3 @@ class Agent:
     def withdraw(self) -> None:
         """Take the broadcast away: this worker offers nothing any more. Raises `StoreUnavailable`."""
         self._bucket.drop(keys.capacity(self._options.worker))
-
-
-def _concerns(what: str, a: AttemptId) -> bool:
-    """A bell event names a job, or one rank of it."""
-    return what in (str(a.job), f"{a.job}.{a.rank:05d}")

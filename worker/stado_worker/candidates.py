@@ -16,6 +16,8 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import Entry, LaterEntry
+from stado_like.job.records import Entry as EntryRecord
+from stado_like.job.terms import Ask
 from stado_like.store.protocol import Row
 
 PAGES_A_STEP = 5
@@ -40,6 +42,9 @@ class Candidates:
         self._listed_boot_s = 0.0
         self.strange: set[str] = set()
         self._left_alone: dict[str, float] = {}
+        self._asks: dict[str, Ask] = {}
+        self.version = 0
+        """Changes whenever there is something new to look at."""
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -49,7 +54,25 @@ class Candidates:
     def in_order(self) -> list[Entry]:
         return list(self._sorted)
 
+    def ask_of(self, entry: Entry) -> Ask | None:
+        """What an entry asks for: in its name, or inside it where the name says so; read once, for it never changes.
+        None: it is gone. Raises `StoreUnavailable`, `BadRecord`."""
+        envelope = entry.envelope
+        if not envelope.picky:
+            return Ask(envelope.cores * 1000, envelope.mib * keys.MIB, envelope.gpus)
+        known = self._asks.get(entry.key)
+        if known is None:
+            found = self._bucket.read(EntryRecord, entry.key)
+            if found is None:
+                self.drop(entry.key)
+                return None
+            inside = found.record
+            known = Ask(inside.cpu_millis, inside.memory_bytes, inside.gpus, inside.exclusive, inside.pinned_host)
+            self._asks[entry.key] = known
+        return known
+
     def drop(self, key: str) -> None:
+        self._asks.pop(key, None)
         if key in self._known:
             self._known.discard(key)
             self._sorted = [one for one in self._sorted if one.key != key]
@@ -84,6 +107,7 @@ class Candidates:
         if self._only_job and str(entry.attempt.job) != self._only_job:
             return
         self._known.add(entry.key)
+        self.version += 1
         insort(self._sorted, entry, key=_order)
 
     def _add_later(self, later: LaterEntry) -> None:
@@ -100,7 +124,9 @@ class Candidates:
         beyond = page.rows[-1].key if page.more else None
         self._sorted = [one for one in self._sorted if beyond is not None and one.key > beyond]
         self._known = {one.key for one in self._sorted}
+        self.version += 1
         self._take(page.rows)
+        self._asks = {key: ask for key, ask in self._asks.items() if key in self._known}
         self._cursor, self._more = (page.rows[-1].key, page.more) if page.rows else ("", False)
         self._listed_boot_s = self._bucket.ambient.boot_s()
         start_after = ""

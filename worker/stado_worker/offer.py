@@ -25,6 +25,8 @@ BROADCAST_EVERY_S = 20.0
 PROMISE_S = 25.0
 MEASURE_USE_EVERY_S = 1.0
 DISK_EVERY_S = 5.0
+REST_FIRST_S = 1.0
+REST_MOST_S = 60.0
 
 Reserved = Sequence[tuple[AttemptDir, Ask]]
 
@@ -54,6 +56,7 @@ class Offer:
     _disk_due_s: float = 0.0
     _resting: str = ""
     _rest_until_s: float = 0.0
+    _undelivered: int = 0
     _used: dict[str, int] = field(default_factory=dict)
     _used_due_s: float = 0.0
     _told_accepting: bool = True
@@ -76,9 +79,14 @@ class Offer:
         """Take nothing new until the disk was looked at again."""
         self._closed = why
 
-    def rest(self, until_s: float, why: str) -> None:
-        """Take nothing new until then (boot clock)."""
-        self._resting, self._rest_until_s = why, until_s
+    def note_delivery(self, now_s: float, *, delivered: bool) -> None:
+        """A machine that cannot start processes must not claim one attempt after another in vain: it takes a rest."""
+        if delivered:
+            self._undelivered = 0
+            return
+        self._undelivered += 1
+        self._rest_until_s = now_s + min(REST_FIRST_S * 2 ** min(self._undelivered - 1, 10), REST_MOST_S)
+        self._resting = f"no process could be started here, {self._undelivered} times in a row"
 
     @property
     def closed(self) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
@@ -24,8 +24,12 @@ from stado_like.job.keys import AttemptId
 from stado_like.job.records import Claim
 from stado_like.job.terms import Ask, terms_of
 from stado_worker.holdings import Holding, Phase
+from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
 from stado_worker.shim.task import Read, Task, read_task
+
+if TYPE_CHECKING:
+    from stado_worker.agent import AgentOptions
 
 UNREADABLE = (BadRecord, KeyError, TypeError, ValueError, AttributeError)
 """What reading a record raises that somebody else wrote, hurt, or that a newer version shaped differently."""
@@ -33,7 +37,7 @@ UNREADABLE = (BadRecord, KeyError, TypeError, ValueError, AttributeError)
 
 @dataclass(slots=True)
 class Found:
-    """`unread`: folders whose claim cannot be read, to be asked of the store by `held_by_the_store`."""
+    """`unread`: folders whose claim cannot be read, for `ask_the_store`."""
 
     holdings: list[Holding] = field(default_factory=list)
     unread: list[tuple[AttemptId, AttemptDir]] = field(default_factory=list)
@@ -76,19 +80,35 @@ def _from_folder(a: AttemptId, folder: AttemptDir) -> Holding | None:
     return Holding(a, claim, str(plain["body"]).encode(), folder, ask, float(plain["boot_s"]))
 
 
-def held_by_the_store(
-    bucket: Bucket, a: AttemptId, folder: AttemptDir, *, worker: str, machine_id: str, boot_id: str
-) -> Holding | None:
-    """The holding of a folder whose claim cannot be read. None: this worker does not hold the attempt. Raises
-    `StoreUnavailable`, and `BadRecord` where the store's own record cannot be read."""
+def ask_the_store(
+    bucket: Bucket, unread: list[tuple[AttemptId, AttemptDir]], options: AgentOptions, log: Callable[[str], None]
+) -> list[Holding]:
+    """The holdings among folders whose claim cannot be read. Folders that could be told are taken off the list; those
+    that this worker does not hold are done with. Raises `StoreUnavailable`."""
+    found = []
+    for a, folder in tuple(unread):
+        try:
+            holding = _held_by_the_store(bucket, a, folder, options)
+        except UNREADABLE as bad:
+            log(f"{a}: set aside: {bad}")
+            continue
+        unread.remove((a, folder))
+        if holding is None:
+            report.note_done(folder, ours=False)
+        else:
+            found.append(holding)
+    return found
+
+
+def _held_by_the_store(bucket: Bucket, a: AttemptId, folder: AttemptDir, options: AgentOptions) -> Holding | None:
     found = bucket.claim(a)
-    if found is None or found.record.worker != worker or found.record.machine_id != machine_id:
+    if found is None or (found.record.worker, found.record.machine_id) != (options.worker, options.machine_id):
         return None
     claim = found.record
     job = bucket.job(a.job)
     ask = terms_of(job.document).ask if job is not None else Ask(0, 0, 0)
     holding = Holding(a, claim, codec.encode(claim), folder, ask, bucket.ambient.boot_s(), sent=True)
-    place(holding, boot_id)
+    place(holding, bucket.ambient.boot_id)
     return holding
 
 
