@@ -7,8 +7,9 @@
     planning/     PURE: what should happen next, and whether a task fits a machine
     store/        bytes under keys: memory, directory, S3; knows nothing of jobs
     bucket/       the only code that changes a job, one file per transition
+    reading/      what people and programs are shown: names, views, lists, logs; writes nothing
 
-    bucket ──▶ planning, store ──▶ job ──▶ errors
+    reading ──▶ bucket ──▶ planning, store ──▶ job ──▶ errors
 
 The worker (`stado_worker`), the coordinator (`stado_coordinator`) and the command line (`stado_cli`) rest on it.
 The names below are imported when they are first used, so that `import stado_like` costs nothing.

@@ -21,19 +21,11 @@ from stado_like import config
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import delete as deleting
-from stado_like.bucket import doorbell, load, logs
+from stado_like.bucket import doorbell, load
 from stado_like.bucket import submit as submitting
-from stado_like.bucket.awaiting import Awaited
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.cancel import Cancelled
-from stado_like.bucket.listing import Listing, Wanted, list_deleted, list_jobs
-from stado_like.bucket.logs import JobFollower, Part, TaskFollower
-from stado_like.bucket.queue import QueueStatus, queue_status
-from stado_like.bucket.resolve import Meant, no_such_job, resolve
-from stado_like.bucket.shapes import JobRow, JobView, TaskView
 from stado_like.bucket.submit import DoneAndDeleted
-from stado_like.bucket.surroundings import Surroundings, WorkerView
-from stado_like.bucket.view import claimed, no_such_task, read_job, read_task
 from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
 from stado_like.handle import Job, Words
 from stado_like.job import keys
@@ -44,6 +36,15 @@ from stado_like.job.rollup import Rolled
 from stado_like.job.terms import Terms, terms_of
 from stado_like.jobspec import JobSpec, default_name, next_name
 from stado_like.patience import Note, Patience, silent
+from stado_like.reading import logs
+from stado_like.reading.awaiting import Awaited
+from stado_like.reading.listing import Listing, Wanted, list_deleted, list_jobs
+from stado_like.reading.logs import JobFollower, Part, TaskFollower
+from stado_like.reading.queue import QueueStatus, queue_status
+from stado_like.reading.resolve import Meant, no_such_job, resolve
+from stado_like.reading.shapes import JobRow, JobView, TaskView
+from stado_like.reading.surroundings import Surroundings, WorkerView
+from stado_like.reading.view import claimed, no_such_task, read_job, read_task
 from stado_like.store.protocol import ObjectStore, list_all
 from stado_like.store.url import open_store
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stado_like.bucket.cancel import Cancelled
-from stado_like.bucket.shapes import JobView
 from stado_like.job.keys import JobId
+from stado_like.reading.shapes import JobView
 
 if TYPE_CHECKING:
     from stado_like.client import Client

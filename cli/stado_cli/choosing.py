@@ -38,8 +38,8 @@ def chosen(
         return [client.resolve(one) for one in named]
     if not matching:
         raise UsageError(f"no job to {verb} was given", f"`stado job {verb} JOB`, or a filter: --state Running.")
-    from stado_like.bucket.listing import Wanted
     from stado_like.jobspec import labels
+    from stado_like.reading.listing import Wanted
 
     wanted = Wanted(
         workspace=client.workspace,

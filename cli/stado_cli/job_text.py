@@ -6,8 +6,8 @@ from collections import Counter
 
 from stado_cli.output import Column, times
 from stado_cli.output.human import aligned
-from stado_like.bucket.shapes import JobRow, JobView, TaskView
 from stado_like.job.states import JobState, TaskState
+from stado_like.reading.shapes import JobRow, JobView, TaskView
 
 SHOWN_TASKS = 20
 SHOWN_HISTORY = 12

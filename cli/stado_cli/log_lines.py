@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from stado_cli.output import Output
-from stado_like.bucket.logs import Decoder, Gap, Part
+from stado_like.reading.logs import Decoder, Gap, Part
 
 
 class LogLines:

@@ -14,9 +14,9 @@ from stado_cli.job_text import picture
 from stado_cli.output import times
 
 if TYPE_CHECKING:
-    from stado_like.bucket.shapes import JobView
     from stado_like.client import Client
     from stado_like.job.keys import JobId
+    from stado_like.reading.shapes import JobView
 
 LOOK_EVERY_S = 0.2
 """A picture of an array reads every task: no more often than a person sees."""
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.2
 def views(context: Context, client: Client, j: JobId) -> Iterator[JobView]:
     """One picture after another until the job is over. A client that waits may write the end of a job whose tasks have
     all ended, so that a store without a tick is no reason to wait for ever."""
-    from stado_like.bucket.awaiting import Awaited
+    from stado_like.reading.awaiting import Awaited
 
     awaited = Awaited(client.bucket, j)
     patience = client.patience(

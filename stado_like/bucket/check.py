@@ -20,7 +20,7 @@ from stado_like.bucket.check_finding import Finding, Findings, found
 from stado_like.bucket.check_keys import DATA, Walk
 from stado_like.bucket.check_picture import JobPicture, Traces
 from stado_like.bucket.check_repair import repair_job
-from stado_like.bucket.surroundings import side_by_side
+from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import JobId

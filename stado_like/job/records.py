@@ -297,8 +297,8 @@ class Armed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """state/coordinator/observed.json. `brake_since`: when the brake was first pulled (0: it is not); `braked_at`: when a
-    tick last found it so."""
+    """state/coordinator/observed.json. `brake_since`: when the brake was first pulled (0: it is not); `braked_at`: when
+    a tick last found it so."""
 
     armed: Mapping[str, Armed] = field(default_factory=dict)
     brake_since: float = 0.0
@@ -320,8 +320,8 @@ class TickLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BellEvent:
-    """One ring: `what` names whom it concerns; `kind` is entry | queue (many entries: list them) | cancel | stop | order
-    | follow | drain | pause."""
+    """One ring: `what` names whom it concerns; `kind` is entry | queue (many entries: list them) | cancel | stop |
+    order | follow | drain | pause."""
 
     nonce: str
     kind: str

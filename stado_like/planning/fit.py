@@ -1,7 +1,8 @@
 """THE predicate: may this task run on this machine, and if not, why?
 
-The worker's admission asks it before a claim, and so does whoever explains to a person why a job waits: one rule, one set of sentences, with the numbers.
-Integers everywhere (thousandths of a core, bytes): ten times a tenth of a core is one core.
+The worker's admission asks it before a claim, and so does whoever explains to a person why a job waits: one rule,
+one set of sentences, with the numbers. Integers everywhere (thousandths of a core, bytes): ten times a tenth of a
+core is one core.
 """
 
 from __future__ import annotations

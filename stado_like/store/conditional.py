@@ -1,9 +1,9 @@
 """How a create is settled when its answer was refused or lost.
 
 A conditional write is sent once. Every record that decides something carries a random nonce, so equal bytes mean
-"mine": after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost. Absent after a
-refusal or a lost answer (409, 500, a reset, a deletion in between): still open, so try again, with full-jitter
-back-off, inside a bounded budget; then `StoreUnavailable`, never a wrong answer.
+"mine": after any refusal or lost answer the object is read back and compared. Own bytes: won. Other bytes: lost.
+Absent after a refusal or a lost answer (409, 500, a reset, a deletion in between): still open, so try again, with
+full-jitter back-off, inside a bounded budget; then `StoreUnavailable`, never a wrong answer.
 
 An SDK that retries by itself breaks this: its second try is refused by its own first write, and the caller is told
 that it lost what it won.

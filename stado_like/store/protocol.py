@@ -139,7 +139,8 @@ class ObjectStore(Protocol):
         ...
 
     def now(self) -> float:
-        """Store time, carried forward from the last answer by a clock that counts suspend; asks the store if it must."""
+        """Store time, carried forward from the last answer by a clock that counts suspend; asks the store if it
+        must."""
         ...
 
     def close(self) -> None: ...

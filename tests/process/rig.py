@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from stado_like.bucket import logs, submit
+from stado_like.bucket import submit
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import keys
@@ -30,6 +30,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Heartbeat
 from stado_like.job.spec.validate import validate
 from stado_like.job.states import TaskState
+from stado_like.reading import logs
 from stado_like.store.url import open_store
 from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
 from stado_worker.shim.cgroup import group_name

@@ -9,10 +9,11 @@ import time
 
 import pytest
 
-from stado_like.bucket import cancel, doorbell, logs
+from stado_like.bucket import cancel, doorbell
 from stado_like.job import keys
 from stado_like.job.records import LOG_IN_END_BYTES, MOST_BYTES
 from stado_like.job.states import Outcome
+from stado_like.reading import logs
 from tests.process.rig import PYTHON, Rig, until
 
 pytestmark = pytest.mark.serial

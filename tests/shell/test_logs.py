@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stado_like.bucket import logs
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.logs import Gap, JobFollower, Piece, TaskFollower, read_raw, read_tail, read_text
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Doorbell
+from stado_like.reading import logs
+from stado_like.reading.logs import Gap, JobFollower, Piece, TaskFollower, read_raw, read_tail, read_text
 from stado_like.store.meter import Meter
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock, attempt, claim, end, log_tail, run, submit

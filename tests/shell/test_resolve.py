@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stado_like.bucket import delete
-from stado_like.bucket.resolve import Meant, parse, resolve
 from stado_like.errors import NotFound, UsageError
 from stado_like.job.keys import JobId
+from stado_like.reading.resolve import Meant, parse, resolve
 from stado_like.store.meter import Meter
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock, attempt, run, submit

@@ -10,12 +10,12 @@ import pytest
 
 from stado_like.bucket import cancel
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.resolve import resolve
-from stado_like.bucket.view import job_json, read_job, read_task
 from stado_like.errors import NotFound
 from stado_like.job import keys, reasons
 from stado_like.job.records import Room, TickLock
 from stado_like.job.states import TABLE, Cause, JobState, TaskState
+from stado_like.reading.resolve import resolve
+from stado_like.reading.view import job_json, read_job, read_task
 from stado_like.store.meter import Meter
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock, attempt, beat, claim, end, run, submit

@@ -33,9 +33,9 @@ def command(
 
     Exit code 6 when a record could not be read: the rest is shown.
     """
-    from stado_like.bucket.listing import Wanted
-    from stado_like.bucket.shapes import row_json
     from stado_like.jobspec import labels
+    from stado_like.reading.listing import Wanted
+    from stado_like.reading.shapes import row_json
 
     client = open_client(context)
     if deleted:

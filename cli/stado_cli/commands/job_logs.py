@@ -13,9 +13,9 @@ from stado_like.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from stado_cli.log_lines import LogLines
-    from stado_like.bucket.logs import TaskFollower
     from stado_like.client import Client
     from stado_like.job.keys import AttemptId
+    from stado_like.reading.logs import TaskFollower
 
 
 @click.command()
@@ -60,7 +60,7 @@ def command(
 
 def _so_far(client: Client, lines: LogLines, a: AttemptId, tail: int | None, *, follow: bool) -> TaskFollower:
     """Write what is there now, unless following brings it anyway; returns where to go on."""
-    from stado_like.bucket import logs
+    from stado_like.reading import logs
 
     at = 0
     parts: Iterable[logs.Part] = []

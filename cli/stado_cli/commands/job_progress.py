@@ -14,7 +14,7 @@ from stado_cli.opening import open_client
 @click.pass_obj
 def command(context: Context, job: str) -> None:
     """Show attempts and restarts of JOB: F after its own failures, M after faults of machines, P after preemptions."""
-    from stado_like.bucket.shapes import progress_json
+    from stado_like.reading.shapes import progress_json
 
     view = open_client(context).view(job)
     context.output.value(progress_json(view), progress(view))

@@ -17,7 +17,7 @@ def command(context: Context, job: str) -> None:
 
     JOB is NAME, WORKSPACE/NAME, or either with .INCARNATION for an earlier job of the same name.
     """
-    from stado_like.bucket.shapes import job_json
+    from stado_like.reading.shapes import job_json
 
     view = open_client(context).view(job)
     context.output.value(job_json(view), picture(view, history=True))

@@ -20,8 +20,8 @@ def command(context: Context, job: str, follow: bool) -> int:
     Into a pipe --follow writes a line per change, with --json a JSON object per line.
     """
     from stado_cli.watching import watch
-    from stado_like.bucket.shapes import job_json
     from stado_like.job.states import JobState
+    from stado_like.reading.shapes import job_json
 
     client = open_client(context)
     j = client.resolve(job)

@@ -19,9 +19,9 @@ from stado_cli.submit_options import spec_of, submit_options
 from stado_like.errors import Exit
 
 if TYPE_CHECKING:
-    from stado_like.bucket.shapes import JobView
     from stado_like.client import Client
     from stado_like.handle import Job
+    from stado_like.reading.shapes import JobView
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -63,7 +63,7 @@ def _says_restarts(document: Mapping[str, Any]) -> bool:
 
 def _stream(context: Context, client: Client, job: Job) -> JobView:
     from stado_cli.log_lines import LogLines
-    from stado_like.bucket.logs import TaskFollower
+    from stado_like.reading.logs import TaskFollower
 
     tasks = client.terms(job).tasks
     lines = LogLines(context.output, prefixed=tasks > 1, json=context.settings.json)

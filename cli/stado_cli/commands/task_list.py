@@ -14,7 +14,7 @@ from stado_cli.opening import open_client
 @click.pass_obj
 def command(context: Context, job: str) -> None:
     """List the tasks of JOB with state, worker, attempt and reason."""
-    from stado_like.bucket.shapes import task_json
+    from stado_like.reading.shapes import task_json
 
     view = open_client(context).view(job)
     rows = [task_json(one) for one in view.tasks] if context.settings.json else task_rows(list(view.tasks))

@@ -14,6 +14,6 @@ from stado_cli.opening import one_rank, open_client
 @click.pass_obj
 def command(context: Context, job: str, rank: str) -> None:
     """Show task RANK of JOB: state, attempts, history, last failure."""
-    from stado_like.bucket.shapes import task_json
+    from stado_like.reading.shapes import task_json
 
     context.output.value(task_json(open_client(context).task(job, one_rank(rank))))

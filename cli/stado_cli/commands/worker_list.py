@@ -11,7 +11,7 @@ from stado_cli.opening import open_client, set_aside
 from stado_cli.output import Column, column, times
 
 if TYPE_CHECKING:
-    from stado_like.bucket.surroundings import WorkerView
+    from stado_like.reading.surroundings import WorkerView
 
 
 @click.command()

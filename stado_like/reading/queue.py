@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.surroundings import Surroundings
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
+from stado_like.reading.surroundings import Surroundings
 from stado_like.store.protocol import list_all
 
 

@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from stado_like.bucket import load, waiting
+from stado_like.bucket import load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.finish import task_end
 from stado_like.bucket.load import Listed
-from stado_like.bucket.shapes import JobRow
-from stado_like.bucket.surroundings import Surroundings, side_by_side
-from stado_like.bucket.view import of_heartbeat
+from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
@@ -27,6 +25,10 @@ from stado_like.job.records import End, Job, Tombstone
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import TERMINAL_JOB, TaskState
 from stado_like.job.terms import Terms, terms_of
+from stado_like.reading import waiting
+from stado_like.reading.shapes import JobRow
+from stado_like.reading.surroundings import Surroundings
+from stado_like.reading.view import of_heartbeat
 from stado_like.store.protocol import list_all
 
 DAY_S = 86_400.0

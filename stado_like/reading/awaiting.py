@@ -10,11 +10,11 @@ from __future__ import annotations
 from stado_like.bucket import finish, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.finish import task_end
-from stado_like.bucket.resolve import Meant, no_such_job
 from stado_like.job import keys, rollup
 from stado_like.job.keys import JobId
 from stado_like.job.rollup import Rolled
 from stado_like.job.terms import terms_of
+from stado_like.reading.resolve import Meant, no_such_job
 
 FINISH_EVERY_S = 2.0
 STILL_THERE_EVERY_S = 10.0

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from stado_like.bucket import entries, lanes
 from stado_like.bucket.load import TaskNow
 from stado_like.bucket.settle import verdict_reason
-from stado_like.bucket.shapes import iso
-from stado_like.bucket.surroundings import Surroundings
 from stado_like.job import keys, reasons
 from stado_like.job.records import End
 from stado_like.job.terms import Terms
+from stado_like.reading.shapes import iso
+from stado_like.reading.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from stado_like.bucket.view import Reading
+    from stado_like.reading.view import Reading
 
 OVERDUE_S = 60.0
 """A worker that is there moves a due retry at its next sweep, a minute later at most."""

@@ -8,28 +8,22 @@ worker is stale when its promise is older than the store's now by the grace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.shapes import Node
+from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys, reasons
 from stado_like.job.records import Capacity
 from stado_like.job.spec.units import duration_text
 from stado_like.job.terms import Ask
 from stado_like.planning.fit import Machine, why_not
+from stado_like.reading.shapes import Node
 from stado_like.store.protocol import list_all
 
 GRACE_S = 15.0
 TICK_QUIET_S = 600.0
-SIDE_BY_SIDE = 16
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +53,6 @@ class WorkerView:
             closed="" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping"),
         )
         return why_not(machine, ask)
-
-
-def side_by_side(bucket: Bucket, ask: Callable[[T], R], wanted: Iterable[T]) -> list[R]:
-    """`ask` for each, in order; several at once where each answer travels over a network."""
-    waiting = list(wanted)
-    if len(waiting) < 2 or not bucket.store.url.startswith("s3:"):
-        return [ask(one) for one in waiting]
-    with ThreadPoolExecutor(min(SIDE_BY_SIDE, len(waiting))) as pool:
-        return list(pool.map(ask, waiting))
 
 
 class Surroundings:

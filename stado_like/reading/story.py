@@ -7,13 +7,13 @@ that decided a retry. A job's own history follows from when its tasks ran.
 
 from __future__ import annotations
 
-from stado_like.bucket.shapes import TaskView
-from stado_like.bucket.waiting import restart_reason
 from stado_like.job import reasons
 from stado_like.job.records import Change, End, History, Job
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import TERMINAL_JOB, Decision, JobState, TaskState
 from stado_like.job.terms import Terms
+from stado_like.reading.shapes import TaskView
+from stado_like.reading.waiting import restart_reason
 
 
 def task_story(job: Job, ends: list[End], live: History | None) -> History:

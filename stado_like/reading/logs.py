@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from stado_like.bucket import doorbell, load
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.surroundings import side_by_side
+from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId

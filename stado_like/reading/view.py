@@ -1,0 +1,365 @@
+"""Reading a job: the records of the bucket -> one `JobView`. Nothing is written here.
+
+Both records of a transition may exist for a moment, the new before the old. So a reader resolves terminal first:
+final › last end › `running` › `queued`. What is found in that order can only be older than the truth, never ahead of
+it, and a job that was once reported over is reported over for ever: final records and ends do not go away but with
+their job.
+
+    final.json / last end     over
+    heartbeat.<n>             what its supervisor says; Stale when older than TTL + 15 s
+    running/<a>               claimed, no heartbeat yet: Preparing
+    none of them              Pending: why is in `reading/waiting`
+
+A finished one-task job costs a GET of the job, a LIST of its status and a GET per end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from stado_like.bucket import load
+from stado_like.bucket.bucket import Bucket, Found
+from stado_like.bucket.finish import task_end
+from stado_like.bucket.load import Listed, TaskNow
+from stado_like.bucket.settle import verdict_reason
+from stado_like.bucket.side_by_side import side_by_side
+from stado_like.errors import BadRecord, NotFound
+from stado_like.job import keys, reasons, rollup
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Budgets, Claim, End, Final, Heartbeat, History, Job, Verdict
+from stado_like.job.rollup import Rolled
+from stado_like.job.states import ACTIVE_TASK, JobState, TaskState
+from stado_like.job.terms import Terms, display_name, terms_of
+from stado_like.reading import waiting
+from stado_like.reading.resolve import Meant, no_such_job
+from stado_like.reading.shapes import AttemptView, JobView, TaskView, job_json
+from stado_like.reading.story import job_story, task_story
+from stado_like.reading.surroundings import GRACE_S, Surroundings
+from stado_like.store.protocol import list_all
+
+__all__ = ["AttemptView", "JobView", "TaskView", "job_json", "read_job", "read_task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An attempt that somebody holds."""
+
+    state: TaskState
+    reason: str
+    worker: str
+    heard_s: float
+    claimed_at: float = 0.0
+    started_at: float = 0.0
+    running_at: float = 0.0
+    history: History = History()  # noqa: RUF009 - frozen: one shared empty history
+
+
+@dataclass(slots=True)
+class Reading:
+    """One look at one job: what was read so far, and asked for again only through it."""
+
+    bucket: Bucket
+    j: JobId
+    job: Job
+    terms: Terms
+    listed: Listed
+    final: Final | None
+    verdict: Verdict | None
+    around: Surroundings
+    claims: frozenset[int]
+    """Ranks of a several-task job whose open attempt may be claimed, by one listing."""
+
+
+def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) -> JobView:
+    """The job as it is now. Raises `NotFound`, `StoreUnavailable`, `BadRecord`."""
+    reading = _open(bucket, j, around)
+    now = bucket.now()
+    tasks = _tasks(reading, now)
+    rolled = _job_state(reading, tasks)
+    started = min((one.started_at for task in tasks for one in task.attempts if one.started_at), default=0.0)
+    finished = _finished_at(reading, tasks, rolled)
+    history = job_story(reading.job, reading.terms, tasks, rolled, finished)
+    return JobView(
+        id=j,
+        job=reading.job,
+        terms=reading.terms,
+        state=rolled.state,
+        reason=rolled.reason,
+        started_at=started,
+        finished_at=finished,
+        updated_at=max(one.at for task in (*tasks, None) for one in (task.history if task else history).changes),
+        history=history,
+        tasks=tuple(tasks),
+        now=now,
+        nodes=reading.around.nodes(reading.terms.ask) if "workers" in vars(reading.around) else (),
+    )
+
+
+def read_task(bucket: Bucket, j: JobId, rank: int) -> TaskView:
+    """One task of a job, without reading the others. Raises as `read_job` does."""
+    reading = _open(bucket, j, None)
+    if not 0 <= rank < reading.terms.tasks:
+        raise no_such_task(reading.job, reading.terms, rank)
+    now = bucket.now()
+    if reading.final is not None and rank not in reading.listed.ends:
+        return _never_ran(reading, rank)
+    task = load.task_now(bucket, j, rank, reading.listed)
+    if task.last is None and not _traced(reading, rank) and waiting.is_unreleased(reading, rank):
+        task = TaskNow(rank, None, 0, None, released=False)
+    return _task(reading, task, now, first_waiting=True)
+
+
+def no_such_task(job: Job, terms: Terms, rank: int) -> NotFound:
+    last = terms.tasks - 1
+    return NotFound(
+        f"the job {job.name} has no task {rank}: it has {terms.tasks}, " + (f"0 to {last}" if last else "number 0"),
+        f"`stado task list {job.name}` shows them.",
+    )
+
+
+def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
+    job = bucket.job(j)
+    if job is None:
+        raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
+    terms = terms_of(job.document)
+    listed = load.list_status(bucket, j)
+    final = bucket.final(j) if terms.several else None
+    over = final is not None
+    if not over and not listed.ends and any(bucket.present(keys.tombstone(j))):
+        # Its object is back for a moment, because its name is used again or a request came late.
+        raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
+    verdict = bucket.verdict(j) if "verdict" in listed.own and not over else None
+    claims: frozenset[int] = frozenset()
+    if terms.several and not over:
+        claims = frozenset(a.rank for a in claimed(bucket, keys.running_of(j)))
+    return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims)
+
+
+def claimed(bucket: Bucket, prefix: str) -> list[AttemptId]:
+    """Attempts that have a claim. A key that is none is passed over: `storage ls` shows it, and a look at a job goes
+    on.
+    """
+    found = []
+    for row in list_all(bucket.store, prefix):
+        try:
+            found.append(keys.parse_running(row.key))
+        except BadRecord:
+            continue
+    return found
+
+
+# ---- tasks
+
+
+def _tasks(reading: Reading, now: float) -> list[TaskView]:
+    bucket, j, terms, listed = reading.bucket, reading.j, reading.terms, reading.listed
+    every = [keys.attempt_of(j, rank, n) for rank, ends in sorted(listed.ends.items()) for n in sorted(ends)]
+    side_by_side(bucket, bucket.end, every)  # now they are remembered
+    if reading.final is not None:
+        found = [load.task_now(bucket, j, rank, listed) if rank in listed.ends else None for rank in range(terms.tasks)]
+        return [_never_ran(reading, at) if one is None else _task(reading, one, now) for at, one in enumerate(found)]
+    tasks = load.tasks_now(bucket, j, reading.job, terms, listed)
+    open_beats = [one.open for one in tasks if one.open is not None and one.open.n in listed.beats.get(one.rank, ())]
+    beats = dict(zip(open_beats, side_by_side(bucket, bucket.heartbeat, open_beats), strict=True))
+    told: list[TaskView] = []
+    asked = False
+    for task in tasks:
+        view = _task(reading, task, now, beats.get(task.open) if task.open else None, first_waiting=not asked)
+        asked = asked or (view.state is TaskState.PENDING and view.released)
+        told.append(view)
+    return told
+
+
+def _traced(reading: Reading, rank: int) -> bool:
+    return rank in reading.listed.ends or rank in reading.listed.beats or rank < reading.terms.lane_width
+
+
+def _never_ran(reading: Reading, rank: int) -> TaskView:
+    """A rank that its lane never released before the job was over."""
+    final = reading.final
+    reason = verdict_reason(Verdict(nonce="", state=final.state, reason=final.reason)) if final else ""
+    name = display_name(reading.terms, rank)
+    return TaskView(rank=rank, name=name, state=TaskState.CANCELLED, reason=reason, attempt=0, released=False)
+
+
+def _task(
+    reading: Reading, task: TaskNow, now: float, beat: Found[Heartbeat] | None = None, *, first_waiting: bool = False
+) -> TaskView:
+    bucket, j, rank = reading.bucket, reading.j, task.rank
+    ends = [(n, bucket.end(keys.attempt_of(j, rank, n))) for n in range(1, task.last_n + 1)]
+    ended = [attempt_of_end(n, end) for n, end in ends if end is not None]
+    lasts = [end for _, end in ends if end is not None]
+    budgets = task.last.budgets if task.last else Budgets()
+    failure = next((end.last_failure for end in reversed(lasts) if end.last_failure is not None), None)
+    name = display_name(reading.terms, rank)
+    if task.is_over and task.last is not None and task.released:
+        last = task.last
+        return TaskView(
+            rank=rank,
+            name=name,
+            state=last.state,
+            reason=last.reason,
+            worker=last.worker,
+            attempt=task.last_n,
+            restarts=budgets,
+            previous=ended[-2] if len(ended) > 1 else None,
+            exit_code=last.exit_code,
+            signal=last.signal,
+            last_failure=failure,
+            history=task_story(reading.job, lasts, None),
+            attempts=tuple(ended),
+        )
+    live = _live(reading, task.open, beat, now) if task.open is not None else None
+    if live is None:
+        live_view = waiting.why(reading, task, first=first_waiting, now=now)
+        state, reason, restart_at = TaskState.PENDING, live_view.reason, live_view.restart_at
+    else:
+        state, reason, restart_at = live.state, live.reason, 0.0
+        ended = [*ended, _attempt_of_live(task.open.n if task.open else 1, live)]
+    before = ended[-2:-1] if live is not None else ended[-1:]
+    return TaskView(
+        rank=rank,
+        name=name,
+        state=state,
+        reason=reason,
+        worker=live.worker if live else "",
+        attempt=task.open.n if task.open is not None else 1,
+        restarts=budgets,
+        previous=before[0] if before else None,
+        restart_at=restart_at,
+        last_failure=failure,
+        history=task_story(reading.job, lasts, live.history if live else None),
+        attempts=tuple(ended),
+        released=task.released,
+        heard_s=live.heard_s if live else None,
+    )
+
+
+def attempt_of_end(n: int, end: End) -> AttemptView:
+    return AttemptView(
+        n=n,
+        state=end.outcome.value,
+        reason=end.reason,
+        cause=end.cause.value,
+        worker=end.worker,
+        decision=end.decision.value,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        claimed_at=end.claimed_at,
+        started_at=end.started_at,
+        running_at=end.running_at,
+        ended_at=end.ended_at,
+        due_at=end.due_ms / 1000,
+        notes=end.notes,
+        restart=end.restart or None,
+        requests=end.requests or None,
+        log=end.log,
+    )
+
+
+def _attempt_of_live(n: int, live: Live) -> AttemptView:
+    return AttemptView(
+        n=n,
+        state=live.state.value,
+        reason=live.reason,
+        worker=live.worker,
+        claimed_at=live.claimed_at,
+        started_at=live.started_at,
+        running_at=live.running_at,
+    )
+
+
+# ---- what is held now
+
+
+def _live(reading: Reading, a: AttemptId, beat: Found[Heartbeat] | None, now: float) -> Live | None:
+    """What the holder of an open attempt says, or None when nobody holds it."""
+    bucket = reading.bucket
+    if beat is None and a.n in reading.listed.beats.get(a.rank, ()):
+        beat = bucket.heartbeat(a)
+    if beat is not None:
+        return under_stop(reading, a.rank, of_heartbeat(beat))
+    if reading.terms.several and a.rank not in reading.claims:
+        return None
+    claim = bucket.claim(a)
+    return None if claim is None else under_stop(reading, a.rank, of_claim(claim, reading.terms.ttl_s))
+
+
+def of_heartbeat(found: Found[Heartbeat]) -> Live:
+    beat = found.record
+    stale = found.age_s > beat.ttl_s + GRACE_S and beat.state is not TaskState.STOPPING
+    return Live(
+        state=TaskState.STALE if stale else beat.state,
+        reason=reasons.LEASE_EXPIRED if stale else beat.reason,
+        worker=beat.worker,
+        heard_s=found.age_s,
+        started_at=beat.started_at,
+        running_at=beat.running_at,
+        history=beat.history,
+    )
+
+
+def of_claim(found: Found[Claim], ttl_s: float) -> Live:
+    """A claim counts as a heartbeat written when it was made."""
+    stale = found.age_s > ttl_s + GRACE_S
+    return Live(
+        state=TaskState.STALE if stale else TaskState.PREPARING,
+        reason=reasons.LEASE_EXPIRED if stale else reasons.PREPARING,
+        worker=found.record.worker,
+        heard_s=found.age_s,
+        claimed_at=found.last_modified,
+    )
+
+
+def under_stop(reading: Reading, rank: int, live: Live) -> Live:
+    """A verdict or a person's stop stands: the task is stopping, whether or not its supervisor has said so yet."""
+    if live.state not in ACTIVE_TASK or live.state is TaskState.STALE:
+        return live
+    if live.state is TaskState.STOPPING and live.reason:
+        return live
+    if reading.verdict is not None:
+        reason = verdict_reason(reading.verdict)
+    elif rank in reading.listed.stops:
+        stop = reading.bucket.stop(reading.j, rank)
+        reason = stop.reason if stop is not None else reasons.STOPPED_ON_REQUEST
+    else:
+        return live
+    return Live(
+        TaskState.STOPPING,
+        reason,
+        live.worker,
+        live.heard_s,
+        live.claimed_at,
+        live.started_at,
+        live.running_at,
+        live.history,
+    )
+
+
+# ---- the job
+
+
+def _job_state(reading: Reading, tasks: list[TaskView]) -> Rolled:
+    terms = reading.terms
+    if reading.final is not None:
+        return Rolled(reading.final.state, reading.final.reason)
+    if not terms.several and tasks[0].is_over:
+        last = reading.bucket.end(keys.attempt_of(reading.j, 0, tasks[0].attempt))
+        if last is not None:
+            return rollup.over(terms, [task_end(terms, 0, last)])
+    first = next((one.reason for one in tasks if one.state is TaskState.PENDING), "")
+    rolled = rollup.going(terms, Counter(one.state for one in tasks), first)
+    if reading.verdict is not None:
+        return Rolled(rolled.state, reasons.stopping_workers(reading.verdict.reason))
+    if all(one.is_over for one in tasks):
+        return Rolled(JobState.RUNNING, reasons.ALL_ENDED)
+    return rolled
+
+
+def _finished_at(reading: Reading, tasks: list[TaskView], rolled: Rolled) -> float:
+    if reading.final is not None:
+        return reading.final.finished_at
+    if reading.terms.several or not tasks[0].is_over:
+        return 0.0
+    return tasks[0].attempts[-1].ended_at
