@@ -7,6 +7,7 @@
     planning/     PURE: what should happen next, and whether a task fits a machine
     store/        bytes under keys: memory, directory, S3; knows nothing of jobs
     bucket/       the only code that changes a job, one file per transition
+    fsck/         every promise that a bucket at rest can be asked for; mends through bucket/
     reading/      what people and programs are shown: names, views, lists, logs; writes nothing
 
     reading ──▶ bucket ──▶ planning, store ──▶ job ──▶ errors

@@ -275,7 +275,7 @@ class Client:
         if not 0 <= rank < terms.tasks:
             raise no_such_task(found, terms, rank)
         if n is not None:
-            return keys.attempt_of(j, rank, n)
+            return keys.AttemptId(j, rank, n)
         return load.newest_traced(j, rank, load.list_status(self.bucket, j, keys.task_status(j, rank)))
 
     def attempts(self, job: Words) -> list[AttemptId]:

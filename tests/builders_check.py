@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check import Checked, check
-from stado_like.bucket.check_finding import Finding
+from stado_like.fsck.check import Checked, check
+from stado_like.fsck.finding import Finding
 from stado_like.job import codec, keys
 from stado_like.job.keys import JobId
 from stado_like.store.memory import MemoryStore, forget

@@ -151,7 +151,7 @@ def _drop_left_entry(bucket: Bucket, j: JobId, task: TaskNow, job: Job, terms: T
     here is the place."""
     if task.last is None or not task.is_over or task.last.worker:
         return
-    a = keys.attempt_of(j, task.rank, task.last_n)
+    a = keys.AttemptId(j, task.rank, task.last_n)
     before = bucket.end(a.previous) if a.previous is not None else None
     bucket.drop(*entries.all_keys(job, terms, a, before))
 
@@ -160,7 +160,7 @@ def _released(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, liste
     """A stop of a rank that its lane has not released yet writes only the stop: its gate will meet it."""
     if rank < terms.lane_width or rank in listed.ends or rank in listed.beats:
         return True
-    return any(lanes.seen(bucket, job, terms, keys.attempt_of(j, rank, 1)))
+    return any(lanes.seen(bucket, job, terms, keys.AttemptId(j, rank, 1)))
 
 
 def _end_queued(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, reason: str) -> bool:

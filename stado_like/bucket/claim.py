@@ -90,6 +90,9 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
         drop_orphan(bucket, a, claim.queue_key)
         return Over("there is no such job any more")
     terms = terms_of(job.document)
+    if a.rank >= terms.tasks:
+        drop_orphan(bucket, a, claim.queue_key)
+        return Over(f"the job has {terms.tasks} tasks: a stray entry")
     if ended:  # guard: gate looks for the end
         return _settle_ended(bucket, a, job, claim)
     if judged:  # guard: gate looks for the verdict

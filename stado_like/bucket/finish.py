@@ -56,7 +56,7 @@ def verdict_by_count(bucket: Bucket, j: JobId, terms: Terms, listed: Listed, *, 
 def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> list[TaskEnd]:
     failed = []
     for rank in sorted(listed.ends):
-        last = bucket.end(keys.attempt_of(j, rank, max(listed.ends[rank])))
+        last = bucket.end(keys.AttemptId(j, rank, max(listed.ends[rank])))
         if last is not None and last.is_final and last.state is TaskState.FAILED:
             failed.append(task_end(terms, rank, last))
     return failed

@@ -45,7 +45,7 @@ def _release(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, mending: b
     following = lanes.successor(terms, a.rank)
     if following is None:
         return None
-    first = keys.attempt_of(a.job, following, 1)
+    first = keys.AttemptId(a.job, following, 1)
     if mending and any(seen(bucket, job, terms, first)):
         return None
     return entries.enqueue(bucket, job, terms, first)

@@ -70,7 +70,7 @@ def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
 
 def newest_traced(j: JobId, rank: int, listed: Listed) -> AttemptId:
     """The newest attempt of a rank that has a heartbeat or an end; the first one where there is none."""
-    return keys.attempt_of(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))
+    return keys.AttemptId(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))
 
 
 def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
@@ -78,11 +78,11 @@ def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
     n = max(listed.ends.get(rank, {0}), default=0)
     last: End | None = None
     if n:
-        last = bucket.end(keys.attempt_of(j, rank, n))
+        last = bucket.end(keys.AttemptId(j, rank, n))
     while last is None or not last.is_final:
-        following = bucket.end(keys.attempt_of(j, rank, n + 1))
+        following = bucket.end(keys.AttemptId(j, rank, n + 1))
         if following is None:
-            return TaskNow(rank, last, n, keys.attempt_of(j, rank, n + 1))
+            return TaskNow(rank, last, n, keys.AttemptId(j, rank, n + 1))
         last, n = following, n + 1
     return TaskNow(rank, last, n, None)
 
@@ -94,7 +94,7 @@ def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) 
         for rank in lanes.lane(terms, first):
             traced = rank in listed.ends or rank in listed.beats
             if not traced and rank != first:
-                seen = releasing.seen(bucket, job, terms, keys.attempt_of(j, rank, 1))
+                seen = releasing.seen(bucket, job, terms, keys.AttemptId(j, rank, 1))
                 if not any(seen):
                     _unreleased(found, terms, rank)
                     break

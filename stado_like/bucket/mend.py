@@ -177,7 +177,7 @@ def _go_through(
             if task.open is not None:
                 _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
         elif _may_go(bucket, j, terms, rank - terms.lane_width, listed, claimed):
-            _queue_if_nowhere(bucket, job, terms, keys.attempt_of(j, rank, 1), None, done)
+            _queue_if_nowhere(bucket, job, terms, keys.AttemptId(j, rank, 1), None, done)
 
 
 def _may_go(bucket: Bucket, j: JobId, terms: Terms, before: int, listed: Listed, claimed: Mapping[int, int]) -> bool:

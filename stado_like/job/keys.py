@@ -121,10 +121,6 @@ def _number(text: str, width: int = 1) -> bool:
     return text.isascii() and text.isdigit() and len(text) >= width and (len(text) == width or text[0] != "0")
 
 
-def attempt_of(job: JobId, rank: int, n: int) -> AttemptId:
-    return AttemptId(job, rank, n)
-
-
 # ---- the job
 
 

@@ -44,7 +44,7 @@ class Awaited:
         return self.over
 
     def _one_task(self) -> Rolled | None:
-        while (end := self._bucket.end(keys.attempt_of(self.id, 0, self._n))) is not None:
+        while (end := self._bucket.end(keys.AttemptId(self.id, 0, self._n))) is not None:
             if end.is_final:
                 return rollup.over(self._terms, [task_end(self._terms, 0, end)])
             self._n += 1

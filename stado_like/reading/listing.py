@@ -193,7 +193,7 @@ def _one_task_row(look: _Look, j: JobId, job: Job, terms: Terms) -> JobRow:
 
 
 def _first_start(bucket: Bucket, j: JobId, last_n: int) -> float:
-    ends = (bucket.end(keys.attempt_of(j, 0, n)) for n in range(1, last_n + 1))
+    ends = (bucket.end(keys.AttemptId(j, 0, n)) for n in range(1, last_n + 1))
     return min((end.started_at for end in ends if end is not None and end.started_at), default=0.0)
 
 
@@ -241,10 +241,10 @@ def _array_row(look: _Look, j: JobId, job: Job, terms: Terms) -> JobRow:
 def _array_start(bucket: Bucket, j: JobId, ended: Mapping[int, int], active: list[int], listed: Listed) -> float:
     """When the first rank that is known to have started did: one record, of the lowest such rank."""
     if ended:
-        end: End | None = bucket.end(keys.attempt_of(j, min(ended), 1))
+        end: End | None = bucket.end(keys.AttemptId(j, min(ended), 1))
         return end.started_at if end is not None else 0.0
     if active:
-        beat = bucket.heartbeat(keys.attempt_of(j, min(active), max(listed.beats[min(active)])))
+        beat = bucket.heartbeat(keys.AttemptId(j, min(active), max(listed.beats[min(active)])))
         return beat.record.started_at if beat is not None else 0.0
     return 0.0
 

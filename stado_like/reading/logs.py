@@ -265,7 +265,7 @@ class TaskFollower:
         self.rank = rank
         self.done = False
         self._bucket = bucket
-        self._follower = Follower(bucket, keys.attempt_of(j, rank, n), begin=begin)
+        self._follower = Follower(bucket, keys.AttemptId(j, rank, n), begin=begin)
 
     @property
     def n(self) -> int:

@@ -154,7 +154,7 @@ def claimed(bucket: Bucket, prefix: str) -> list[AttemptId]:
 
 def _tasks(reading: Reading, now: float) -> list[TaskView]:
     bucket, j, terms, listed = reading.bucket, reading.j, reading.terms, reading.listed
-    every = [keys.attempt_of(j, rank, n) for rank, ends in sorted(listed.ends.items()) for n in sorted(ends)]
+    every = [keys.AttemptId(j, rank, n) for rank, ends in sorted(listed.ends.items()) for n in sorted(ends)]
     side_by_side(bucket, bucket.end, every)  # now they are remembered
     if reading.final is not None:
         found = [load.task_now(bucket, j, rank, listed) if rank in listed.ends else None for rank in range(terms.tasks)]
@@ -187,7 +187,7 @@ def _task(
     reading: Reading, task: TaskNow, now: float, beat: Found[Heartbeat] | None = None, *, first_waiting: bool = False
 ) -> TaskView:
     bucket, j, rank = reading.bucket, reading.j, task.rank
-    ends = [(n, bucket.end(keys.attempt_of(j, rank, n))) for n in range(1, task.last_n + 1)]
+    ends = [(n, bucket.end(keys.AttemptId(j, rank, n))) for n in range(1, task.last_n + 1)]
     ended = [attempt_of_end(n, end) for n, end in ends if end is not None]
     lasts = [end for _, end in ends if end is not None]
     budgets = task.last.budgets if task.last else Budgets()
@@ -345,7 +345,7 @@ def _job_state(reading: Reading, tasks: list[TaskView]) -> Rolled:
     if reading.final is not None:
         return Rolled(reading.final.state, reading.final.reason)
     if not terms.several and tasks[0].is_over:
-        last = reading.bucket.end(keys.attempt_of(reading.j, 0, tasks[0].attempt))
+        last = reading.bucket.end(keys.AttemptId(reading.j, 0, tasks[0].attempt))
         if last is not None:
             return rollup.over(terms, [task_end(terms, 0, last)])
     first = next((one.reason for one in tasks if one.state is TaskState.PENDING), "")

@@ -68,7 +68,7 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
 
 def is_unreleased(reading: Reading, rank: int) -> bool:
     """Whether nothing of a rank was ever written: its lane has not come to it."""
-    return not any(lanes.seen(reading.bucket, reading.job, reading.terms, keys.attempt_of(reading.j, rank, 1)))
+    return not any(lanes.seen(reading.bucket, reading.job, reading.terms, keys.AttemptId(reading.j, rank, 1)))
 
 
 def _restart_at(last: End | None) -> float:

@@ -9,9 +9,9 @@ import pytest
 from stado_coordinator.tick import Tick
 from stado_like.bucket import cancel
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check import check
 from stado_like.bucket.delete import delete_job
 from stado_like.errors import StoreUnavailable
+from stado_like.fsck.check import check
 from stado_like.job import keys
 from stado_like.job.states import Cause, TaskState
 from stado_like.store.memory import MemoryStore

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from stado_like.bucket.check import Checked
-from stado_like.bucket.check_finding import NOTHING, REMEDIES
-from stado_like.bucket.check_repair import REPAIRS
+from stado_like.fsck.check import Checked
+from stado_like.fsck.finding import NOTHING, REMEDIES
+from stado_like.fsck.repair import REPAIRS
 from stado_like.job import keys, reasons
 from stado_like.job.records import Verdict
 from stado_like.job.states import JobState

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from stado_like.bucket.check import check
 from stado_like.errors import StoreError
+from stado_like.fsck.check import check
 from tests.sim.faults import At, Fault, Kind, NoFaults
 from tests.sim.matrix import ACTOR, Right, right
 from tests.sim.play import Play

@@ -14,8 +14,8 @@ import pytest
 
 from stado_like.bucket import cancel, entries
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check import check
 from stado_like.bucket.delete import delete_job
+from stado_like.fsck.check import check
 from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.states import Cause

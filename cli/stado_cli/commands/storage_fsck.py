@@ -16,8 +16,8 @@ from stado_cli.context import Context
 from stado_cli.output import column
 from stado_like.ambient import REAL
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check import Checked, check
-from stado_like.bucket.check_finding import Finding
+from stado_like.fsck.check import Checked, check
+from stado_like.fsck.finding import Finding
 from stado_like.errors import Exit
 
 SETTLE_S = 2.0

@@ -12,9 +12,9 @@ from typing import Any
 
 from stado_like.bucket import entries
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Findings, found
-from stado_like.bucket.check_picture import JobPicture
 from stado_like.errors import BadRecord, NewerRecord
+from stado_like.fsck.finding import Findings, found
+from stado_like.fsck.picture import JobPicture
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import (
@@ -62,7 +62,7 @@ def _records(p: JobPicture) -> Iterator[tuple[str, type[Any], str]]:
         yield keys.cancel_index(j, rank), Pointer, ""
     for rank, numbers in sorted(p.status.beats.items()):
         for n in sorted(numbers):
-            yield keys.heartbeat(keys.attempt_of(j, rank, n)), Heartbeat, ""
+            yield keys.heartbeat(keys.AttemptId(j, rank, n)), Heartbeat, ""
     for rank in sorted(p.status.stops):
         yield keys.stop(j, rank), Stop, ""
     if p.has_verdict and p.verdict is None:

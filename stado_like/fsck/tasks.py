@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stado_like.bucket import entries
-from stado_like.bucket.check_finding import Finding, Findings, found
-from stado_like.bucket.check_picture import JobPicture, Rank
+from stado_like.fsck.finding import Finding, Findings, found
+from stado_like.fsck.picture import JobPicture, Rank
 from stado_like.job import budget, keys
 from stado_like.job.budget import Ended
 from stado_like.job.records import Budgets, End, Job
@@ -69,11 +69,11 @@ def _traced(p: JobPicture) -> set[int]:
 
 def _trace_of(p: JobPicture, rank: int) -> str:
     if rank in p.status.ends:
-        return keys.end(keys.attempt_of(p.id, rank, min(p.status.ends[rank])))
+        return keys.end(keys.AttemptId(p.id, rank, min(p.status.ends[rank])))
     if rank in p.claimed:
-        return keys.running(keys.attempt_of(p.id, rank, p.claimed[rank]))
+        return keys.running(keys.AttemptId(p.id, rank, p.claimed[rank]))
     entry = next((key for key, a in p.traces.entries.items() if a.rank == rank), None)
-    return entry or keys.heartbeat(keys.attempt_of(p.id, rank, min(p.status.beats[rank])))
+    return entry or keys.heartbeat(keys.AttemptId(p.id, rank, min(p.status.beats[rank])))
 
 
 def ends_are_numbered_without_gaps(p: JobPicture) -> Findings:
@@ -87,7 +87,7 @@ def ends_are_numbered_without_gaps(p: JobPicture) -> Findings:
         else:
             missing = set(range(1, last)) - numbers
         for n in sorted(missing):
-            a = keys.attempt_of(p.id, rank, n)
+            a = keys.AttemptId(p.id, rank, n)
             yield found("end-gap", keys.end(a), f"{a} has no end, though attempt {last} of this task has one")
 
 
@@ -104,7 +104,7 @@ def ends_belong_to_a_rank(p: JobPicture) -> Findings:
     if p.terms is None or p.is_dying:
         return
     for rank in sorted(rank for rank in p.status.ends if rank >= p.terms.tasks):
-        a = keys.attempt_of(p.id, rank, max(p.status.ends[rank]))
+        a = keys.AttemptId(p.id, rank, max(p.status.ends[rank]))
         yield found("end-beyond-job", keys.end(a), f"{a} has an end; the job has {p.terms.tasks} tasks")
 
 
@@ -115,7 +115,7 @@ def heartbeats_belong_to_an_attempt(p: JobPicture) -> Findings:
     for rank, numbers in sorted(p.status.beats.items()):
         newest = max(p.status.ends.get(rank, ()), default=0)
         for n in sorted(n for n in numbers if n > newest + 1):
-            a = keys.attempt_of(p.id, rank, n)
+            a = keys.AttemptId(p.id, rank, n)
             yield found("heartbeat-ahead", keys.heartbeat(a), f"{a} has a heartbeat, but attempt {n - 1} has no end")
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Findings, found
 from stado_like.errors import BadRecord, NewerRecord
+from stado_like.fsck.finding import Findings, found
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Room

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from stado_like.bucket import entries, finish, mend, settle
 from stado_like.bucket.apply import apply
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Finding
-from stado_like.bucket.check_picture import JobPicture
 from stado_like.bucket.load_world import Memory
 from stado_like.errors import BadRecord
+from stado_like.fsck.finding import Finding
+from stado_like.fsck.picture import JobPicture
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Pointer

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from stado_like.bucket import entries, load
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Finding, found
 from stado_like.bucket.load import Listed
 from stado_like.errors import BadRecord, NewerRecord
+from stado_like.fsck.finding import Finding, found
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer, Verdict
@@ -123,11 +123,11 @@ class JobPicture:
         if rank in self.moving:
             return Rank(rank, n, None, None, unknown=True)
         if n == 0:
-            return Rank(rank, 0, None, keys.attempt_of(self.id, rank, 1))
-        last = self.ends.get(keys.attempt_of(self.id, rank, n))
+            return Rank(rank, 0, None, keys.AttemptId(self.id, rank, 1))
+        last = self.ends.get(keys.AttemptId(self.id, rank, n))
         if last is None:
             return Rank(rank, n, None, None, unknown=True)
-        return Rank(rank, n, last, None if last.is_final else keys.attempt_of(self.id, rank, n + 1))
+        return Rank(rank, n, last, None if last.is_final else keys.AttemptId(self.id, rank, n + 1))
 
     def has_trace(self, rank: int) -> bool:
         """Whether anything shows that the rank was released: an end, a heartbeat, a claim, an entry of attempt 1."""
@@ -135,7 +135,7 @@ class JobPicture:
             rank in self.status.ends
             or rank in self.status.beats
             or rank in self.claimed
-            or keys.attempt_of(self.id, rank, 1) in self.queued
+            or keys.AttemptId(self.id, rank, 1) in self.queued
         )
 
     def is_released(self, rank: int, terms: Terms) -> bool:
@@ -185,7 +185,7 @@ def read(bucket: Bucket, p: JobPicture, *, every_end: bool) -> JobPicture:
     if p.ends_read:
         for rank, numbers in p.status.ends.items():
             for n in numbers:
-                _read_end(bucket, p, keys.attempt_of(p.id, rank, n))
+                _read_end(bucket, p, keys.AttemptId(p.id, rank, n))
     if terms is not None and p.has_verdict and not (terms.several and p.is_final):
         p.verdict = _optional(bucket, Verdict, keys.verdict(p.id), p)
     if p.traces.opened_at is not None and not p.traces.buried:

@@ -6,9 +6,9 @@ cut short is carried on.
 
 from __future__ import annotations
 
-from stado_like.bucket.check_finding import Findings, found
-from stado_like.bucket.check_picture import JobPicture, entry_names
 from stado_like.bucket.mend import ORPHAN_S
+from stado_like.fsck.finding import Findings, found
+from stado_like.fsck.picture import JobPicture, entry_names
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.terms import Terms

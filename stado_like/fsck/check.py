@@ -3,7 +3,7 @@
 The bucket is walked once: a few long listings, whose rows are brought together job by job, so that one job at a time is
 in memory beside the indexes. A job about which a rule has something to say is a suspect: it is looked at again by its
 keys, `settle_s` later, until two looks agree; so a bucket in use is not accused of what it was just doing. Only then is
-it reported or, on request, repaired (`check_repair`).
+it reported or, on request, repaired (`repair`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
-from stado_like.bucket import check_bodies, check_indexes, check_picture, check_tasks, check_workers
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Finding, Findings, found
-from stado_like.bucket.check_keys import DATA, Walk
-from stado_like.bucket.check_picture import JobPicture, Traces
-from stado_like.bucket.check_repair import repair_job
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
+from stado_like.fsck import bodies, indexes, picture, tasks, workers
+from stado_like.fsck.finding import Finding, Findings, found
+from stado_like.fsck.keys import DATA, Walk
+from stado_like.fsck.picture import JobPicture, Traces
+from stado_like.fsck.repair import repair_job
 from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.terms import Ask
@@ -35,23 +35,23 @@ Progress = Callable[[str, int], None]
 Rule = Callable[[JobPicture], Findings]
 
 RULES: tuple[Rule, ...] = (
-    check_indexes.records_name_their_job,
-    check_indexes.status_keys_are_known,
-    check_tasks.open_attempts_can_be_found,
-    check_tasks.lanes_release_in_order,
-    check_tasks.ends_are_numbered_without_gaps,
-    check_tasks.nothing_follows_a_final_end,
-    check_tasks.ends_belong_to_a_rank,
-    check_tasks.heartbeats_belong_to_an_attempt,
-    check_tasks.budgets_are_spent_once,
-    check_indexes.entries_are_of_open_attempts,
-    check_indexes.claims_are_of_open_attempts,
-    check_indexes.orders_are_of_open_attempts,
-    check_indexes.decisions_are_carried_out,
-    check_indexes.cancel_indexes_have_a_decision,
-    check_indexes.ended_jobs_are_final,
-    check_indexes.open_index_tells_open_jobs,
-    check_indexes.deletions_are_finished,
+    indexes.records_name_their_job,
+    indexes.status_keys_are_known,
+    tasks.open_attempts_can_be_found,
+    tasks.lanes_release_in_order,
+    tasks.ends_are_numbered_without_gaps,
+    tasks.nothing_follows_a_final_end,
+    tasks.ends_belong_to_a_rank,
+    tasks.heartbeats_belong_to_an_attempt,
+    tasks.budgets_are_spent_once,
+    indexes.entries_are_of_open_attempts,
+    indexes.claims_are_of_open_attempts,
+    indexes.orders_are_of_open_attempts,
+    indexes.decisions_are_carried_out,
+    indexes.cancel_indexes_have_a_decision,
+    indexes.ended_jobs_are_final,
+    indexes.open_index_tells_open_jobs,
+    indexes.deletions_are_finished,
 )
 
 
@@ -180,10 +180,10 @@ class _Check:
 
     def _jobs(self) -> Findings:
         """Every job that anything names, judged; the suspects are kept. Findings of no job are handed on."""
-        workers = check_workers.Workers()
+        said = workers.Workers()
         capacities = self._walk.rows(keys.CAPACITY)
-        yield from check_workers.check_capacity(self._bucket, capacities, workers)
-        self._counts["workers"] = len(workers.said)
+        yield from workers.check_capacity(self._bucket, capacities, said)
+        self._counts["workers"] = len(said.said)
         asks: dict[JobId, Ask | None] = {}
         pictures = self._pictures()
         while batch := list(islice(pictures, AT_ONCE)):
@@ -192,21 +192,21 @@ class _Check:
                 if findings:
                     self._suspects.append(_Suspect(p.id, p.traces, set(findings)))
                 for a in p.traces.claims if self._audit else ():
-                    check_workers.add_claim(self._bucket, workers, a, asks)
+                    workers.add_claim(self._bucket, said, a, asks)
         if self._audit:
-            yield from check_workers.check_room(workers)
-            yield from check_bodies.check_tombstones(self._bucket, self._buried)
+            yield from workers.check_room(said)
+            yield from bodies.check_tombstones(self._bucket, self._buried)
         for row in self._walk.rest(every=self._audit):
             if self._audit:
-                yield from check_bodies.check_state(self._bucket, row.key)
+                yield from bodies.check_state(self._bucket, row.key)
 
     def _judged(self, p: JobPicture) -> list[Finding]:
-        return self._judge(check_picture.read(self._bucket, p, every_end=self._audit))
+        return self._judge(picture.read(self._bucket, p, every_end=self._audit))
 
     def _judge(self, p: JobPicture) -> list[Finding]:
         findings = [*p.troubles, *(one for rule in RULES for one in rule(p))]
         if self._audit:
-            findings += check_bodies.check_bodies(self._bucket, p)
+            findings += bodies.check_bodies(self._bucket, p)
         return list(dict.fromkeys(findings))
 
     def _count(self, p: JobPicture) -> None:
@@ -233,7 +233,7 @@ class _Check:
                 if room == keys.JOBS:
                     p.is_there = True
                 elif room == keys.STATUS:
-                    p.status = check_picture.listed(j, rows)
+                    p.status = picture.listed(j, rows)
                 else:
                     p.traces.data.add(f"{room}{j.folder}/")
             assert p is not None
@@ -277,7 +277,7 @@ class _Check:
     # ---- suspects
 
     def _fresh(self, one: _Suspect) -> JobPicture:
-        return check_picture.fresh(self._bucket, one.id, one.traces, every_end=self._audit)
+        return picture.fresh(self._bucket, one.id, one.traces, every_end=self._audit)
 
     def _confirm(self, settle_s: float, since_s: float) -> list[Finding]:
         """Look at every suspect again until two looks agree; what only one of them shows is no finding."""

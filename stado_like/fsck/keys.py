@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.check_finding import Finding, found
 from stado_like.errors import BadRecord, UsageError
+from stado_like.fsck.finding import Finding, found
 from stado_like.job.keys import JobId
 from stado_like.job.records import MOST_BYTES
 from stado_like.store.key_shape import check_written
