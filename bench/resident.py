@@ -34,7 +34,7 @@ def nursery_of(pid: int) -> int:
 def measure(on: Cluster, name: str) -> dict[str, float]:
     """MiB of `agent`, `nursery`, `supervisor`, and of a bare `python` for comparison."""
     job = on.client.submit(command=("/bin/sleep", "60"), name=name)
-    a = keys.attempt_of(job.id, 0, 1)
+    a = keys.AttemptId(job.id, 0, 1)
     folder = AttemptDir(on.attempts / str(a))
     until(lambda: folder.path.is_dir() and folder.read_proc() is not None, 20.0, f"{a} did not start")
     until(lambda: on.client.store.head(keys.heartbeat(a)) is not None, 20.0, f"{a} had no heartbeat", poll_s=0.05)

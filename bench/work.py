@@ -27,14 +27,14 @@ def singles(on: Cluster, name: str, n: int, *, poll_s: float = 0.005) -> float:
     """Jobs per second: `n` jobs of one task through one client."""
     began_s = REAL.wall_s()
     jobs = [on.client.submit(command=TRUE, name=f"{name}-{i}") for i in range(n)]
-    return n / (_last_end(on, [keys.attempt_of(job.id, 0, 1) for job in jobs], poll_s) - began_s)
+    return n / (_last_end(on, [keys.AttemptId(job.id, 0, 1) for job in jobs], poll_s) - began_s)
 
 
 def array(on: Cluster, name: str, n: int, *, poll_s: float = 0.005) -> float:
     """Tasks per second: one job of `n` tasks."""
     began_s = REAL.wall_s()
     job = on.client.submit(command=TRUE, name=name, array=n)
-    return n / (_last_end(on, [keys.attempt_of(job.id, rank, 1) for rank in range(n)], poll_s) - began_s)
+    return n / (_last_end(on, [keys.AttemptId(job.id, rank, 1) for rank in range(n)], poll_s) - began_s)
 
 
 def _last_end(on: Cluster, attempts: Sequence[AttemptId], poll_s: float) -> float:
@@ -71,7 +71,7 @@ def start_latency_ms(on: Cluster, name: str) -> float:
 
 
 def ended(on: Cluster, job: Job) -> None:
-    a = keys.attempt_of(job.id, 0, 1)
+    a = keys.AttemptId(job.id, 0, 1)
     store = on.client.store
     until(lambda: store.head(keys.end(a)) is not None, ONE_S, f"{a} did not end", poll_s=0.02)
     until(lambda: store.head(keys.running(a)) is None, ONE_S, f"{a} was not settled", poll_s=0.02)

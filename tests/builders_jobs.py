@@ -85,7 +85,7 @@ def submit(bucket: Bucket, name: str = "train", **spec: Any) -> JobId:
 
 
 def attempt(j: JobId, rank: int = 0, n: int = 1) -> AttemptId:
-    return keys.attempt_of(j, rank, n)
+    return keys.AttemptId(j, rank, n)
 
 
 def claim(bucket: Bucket, a: AttemptId, worker: str = "w1") -> Claim:

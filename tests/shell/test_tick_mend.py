@@ -14,7 +14,7 @@ from stado_like.bucket.settle import settle
 from stado_like.errors import Exit, StadoError
 from stado_like.job import keys, reasons
 from stado_like.job.budget import Ended
-from stado_like.job.keys import AttemptId, JobId, attempt_of
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Final
 from stado_like.job.states import Cause, JobState
 from stado_like.store.protocol import Applied, Unknown, Write
@@ -119,13 +119,13 @@ def test_index_without_a_job_is_dropped_after_a_day() -> None:
 
 def test_retry_cut_anywhere() -> None:
     def act(stage: Stage) -> Callable[[], object]:
-        a = attempt_of(stage.submit(), 0, 1)
+        a = AttemptId(stage.submit(), 0, 1)
         stage.claim(a)
         stage.beat(a)
         return lambda: finish(stage, a, cause=Cause.FAILURE, reason="Exited with code 1")
 
     def check(stage: Stage) -> None:
-        ended = bool(stage.keys(keys.end(attempt_of(JobId("default", "train", 1), 0, 1))))
+        ended = bool(stage.keys(keys.end(AttemptId(JobId("default", "train", 1), 0, 1))))
         assert len(stage.keys(keys.QUEUED_LATER)) == int(ended)
         assert len(stage.keys(keys.RUNNING)) == int(not ended)
 
@@ -135,7 +135,7 @@ def test_retry_cut_anywhere() -> None:
 def test_last_end_of_an_array_cut_anywhere() -> None:
     def act(stage: Stage) -> Callable[[], object]:
         j = stage.submit(size=2, cap=1)
-        first, second = attempt_of(j, 0, 1), attempt_of(j, 1, 1)
+        first, second = AttemptId(j, 0, 1), AttemptId(j, 1, 1)
         stage.claim(first)
         finish(stage, first)
         stage.claim(second)
@@ -143,7 +143,7 @@ def test_last_end_of_an_array_cut_anywhere() -> None:
 
     def check(stage: Stage) -> None:
         j = JobId("default", "train", 1)
-        if stage.keys(keys.end(attempt_of(j, 1, 1))):
+        if stage.keys(keys.end(AttemptId(j, 1, 1))):
             final = stage.bucket.read(Final, keys.final(j))
             assert final is not None and final.record.state is JobState.COMPLETED
             assert final.record.counts == {"Completed": 2}
@@ -154,12 +154,12 @@ def test_last_end_of_an_array_cut_anywhere() -> None:
 
 def test_end_that_releases_the_lane_cut_anywhere() -> None:
     def act(stage: Stage) -> Callable[[], object]:
-        a = attempt_of(stage.submit(size=3, cap=1), 0, 1)
+        a = AttemptId(stage.submit(size=3, cap=1), 0, 1)
         stage.claim(a)
         return lambda: finish(stage, a)
 
     def check(stage: Stage) -> None:
-        ended = bool(stage.keys(keys.end(attempt_of(JobId("default", "train", 1), 0, 1))))
+        ended = bool(stage.keys(keys.end(AttemptId(JobId("default", "train", 1), 0, 1))))
         assert queued(stage) == (["default.train.1.00001.000001"] if ended else [])
 
     assert every_cut(act, check) >= 4
@@ -195,7 +195,7 @@ def test_cancel_of_one_waiting_task_cut_anywhere(stop: bool) -> None:
     def check(stage: Stage) -> None:
         j = JobId("default", "train", 1)
         decided = stage.keys(keys.stop(j, 0) if stop else keys.verdict(j))
-        assert len(stage.keys(keys.end(attempt_of(j, 0, 1)))) == len(decided)
+        assert len(stage.keys(keys.end(AttemptId(j, 0, 1)))) == len(decided)
         assert len(queued(stage)) == 1 - len(decided)
         assert stage.keys(keys.CANCELS) == []
 
@@ -206,7 +206,7 @@ def test_delete_cut_anywhere() -> None:
     def act(stage: Stage) -> Callable[[], object]:
         j = stage.submit(size=2, cap=2)
         for rank in (0, 1):
-            a = attempt_of(j, rank, 1)
+            a = AttemptId(j, rank, 1)
             stage.claim(a)
             stage.beat(a)
             finish(stage, a)
@@ -225,7 +225,7 @@ def test_delete_cut_anywhere() -> None:
 
 def test_due_retry_is_moved_and_cut_anywhere() -> None:
     def act(stage: Stage) -> Callable[[], object]:
-        a = attempt_of(stage.submit(), 0, 1)
+        a = AttemptId(stage.submit(), 0, 1)
         stage.claim(a)
         finish(stage, a, cause=Cause.FAILURE, reason="Exited with code 1")
         stage.clock.pass_s(60)
@@ -242,7 +242,7 @@ def test_reaping_cut_anywhere() -> None:
     """The tick itself is killed while it carries out a death."""
 
     def act(stage: Stage) -> Callable[[], object]:
-        a = attempt_of(stage.submit(), 0, 1)
+        a = AttemptId(stage.submit(), 0, 1)
         stage.claim(a)
         stage.beat(a)
         tick = Tick(stage.bucket)
@@ -252,7 +252,7 @@ def test_reaping_cut_anywhere() -> None:
         return tick.step
 
     def check(stage: Stage) -> None:
-        a = attempt_of(JobId("default", "train", 1), 0, 1)
+        a = AttemptId(JobId("default", "train", 1), 0, 1)
         end = stage.bucket.end(a)
         assert end is not None and end.cause is Cause.MACHINE_LOST
         assert stage.keys(keys.RUNNING) == [] and len(stage.keys(keys.QUEUED_LATER)) == 1
@@ -263,8 +263,8 @@ def test_reaping_cut_anywhere() -> None:
 
 def test_spent_entry_is_deleted_and_a_waiting_one_stays() -> None:
     stage = Stage()
-    a = attempt_of(stage.submit("held"), 0, 1)
-    b = attempt_of(stage.submit("waits"), 0, 1)
+    a = AttemptId(stage.submit("held"), 0, 1)
+    b = AttemptId(stage.submit("waits"), 0, 1)
     stage.claim(a, entry_deleted=False)
     assert len(queued(stage)) == 2
     report = Tick(stage.bucket).step()
@@ -274,7 +274,7 @@ def test_spent_entry_is_deleted_and_a_waiting_one_stays() -> None:
 
 def test_lost_entry_of_a_retry_is_written_again() -> None:
     stage = Stage()
-    a = attempt_of(stage.submit(size=2), 0, 1)
+    a = AttemptId(stage.submit(size=2), 0, 1)
     stage.claim(a)
     finish(stage, a, cause=Cause.FAILURE, reason="Exited with code 1")
     (later,) = stage.keys(keys.QUEUED_LATER)
@@ -299,7 +299,7 @@ def test_large_array_is_gone_through_page_by_page() -> None:
 
 def test_bad_records_are_set_aside_and_the_rest_goes_on() -> None:
     stage = Stage()
-    a = attempt_of(stage.submit("good"), 0, 1)
+    a = AttemptId(stage.submit("good"), 0, 1)
     stage.claim(a)
     finish(stage, a, cause=Cause.FAILURE, reason="Exited with code 1")
     stage.clock.pass_s(60)
@@ -312,7 +312,7 @@ def test_bad_records_are_set_aside_and_the_rest_goes_on() -> None:
     ):
         stage.store.put(key, b"{")
     stage.store.put("jobs/default/bad.1.json", b'{"v":1')
-    stage.store.put(keys.running(attempt_of(JobId("default", "worse", 1), 0, 1)), b"[]")
+    stage.store.put(keys.running(AttemptId(JobId("default", "worse", 1), 0, 1)), b"[]")
     stage.store.put(
         keys.job(JobId("default", "odd", 1)),
         b'{"v":1,"nonce":"n","request_id":"r","workspace":"default",'
@@ -328,7 +328,7 @@ def test_bad_records_are_set_aside_and_the_rest_goes_on() -> None:
 
 def test_store_that_fails_in_one_room_defers_that_pass_only() -> None:
     stage = Stage()
-    a = attempt_of(stage.submit("one"), 0, 1)
+    a = AttemptId(stage.submit("one"), 0, 1)
     stage.claim(a)
     finish(stage, a, cause=Cause.FAILURE, reason="Exited with code 1")
     stage.clock.pass_s(60)
@@ -359,7 +359,7 @@ def test_reasons_of_a_cancel_reach_the_tasks_that_the_tick_ends() -> None:
     j = stage.submit(size=2, cap=1)
     assert cut(stage, 2, lambda: cancel.cancel_job(stage.bucket, j, reason="wrong data"))
     Tick(stage.bucket).step()
-    end = stage.bucket.end(attempt_of(j, 0, 1))
+    end = stage.bucket.end(AttemptId(j, 0, 1))
     assert end is not None and end.reason == "wrong data" and end.reason != reasons.RUN_CANCELLED
 
 
@@ -374,15 +374,15 @@ def test_errors_of_the_store_are_errors_of_ours() -> None:
 def test_stop_of_a_rank_not_released_yet_waits_in_the_index_and_costs_little() -> None:
     stage = Stage()
     j = stage.submit(size=3, cap=1)
-    stage.claim(attempt_of(j, 0, 1))
+    stage.claim(AttemptId(j, 0, 1))
     assert not cancel.stop_task(stage.bucket, j, 2)
     tick = Tick(stage.bucket, resident=True)
     tick.step()
     stage.clock.pass_s(1)
     assert tick.step().requests["get"] <= 3
-    finish(stage, attempt_of(j, 0, 1))
-    stage.claim(attempt_of(j, 1, 1))
-    finish(stage, attempt_of(j, 1, 1))
+    finish(stage, AttemptId(j, 0, 1))
+    stage.claim(AttemptId(j, 1, 1))
+    finish(stage, AttemptId(j, 1, 1))
     for _ in range(4):
         stage.clock.pass_s(15)
         tick.step()

@@ -12,7 +12,7 @@ from stado_like.bucket.end import Seen, end_attempt
 from stado_like.errors import Exit
 from stado_like.job import keys, reasons
 from stado_like.job.budget import Ended
-from stado_like.job.keys import AttemptId, JobId, attempt_of
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import Cause, Decision, Outcome, TaskState
 from tests.builders_tick import TTL_S, Stage
@@ -33,7 +33,7 @@ def end_of(stage: Stage, a: AttemptId) -> End:
 
 def dead(stage: Stage, name: str = "train", worker: str = "w1", **how: object) -> AttemptId:
     """A running attempt whose machine vanishes now."""
-    a = attempt_of(stage.submit(name, **how), 0, 1)
+    a = AttemptId(stage.submit(name, **how), 0, 1)
     stage.claim(a, worker)
     stage.beat(a, running_at=stage.bucket.now())
     return a
@@ -103,7 +103,7 @@ def test_store_clock_that_jumps_is_no_evidence_for_a_resident(stage: Stage) -> N
 
 def test_never_started_claim_is_undelivered_and_spends_nothing(stage: Stage) -> None:
     """Preemption count 250 against 3 real: worker dies between claim and exec, the attempt costs 0."""
-    a = attempt_of(stage.submit(restart_policy="Never"), 0, 1)
+    a = AttemptId(stage.submit(restart_policy="Never"), 0, 1)
     stage.claim(a)
     kill(stage, Tick(stage.bucket))
     end = end_of(stage, a)
@@ -136,7 +136,7 @@ def test_checkpoints_of_another_attempt_prove_nothing(stage: Stage) -> None:
 
 
 def test_vouched_attempt_costs_no_read_of_its_own(stage: Stage) -> None:
-    a = attempt_of(stage.submit(), 0, 1)
+    a = AttemptId(stage.submit(), 0, 1)
     claim = stage.claim(a)
     stage.clock.pass_s(10 * TTL_S)
     stage.broadcast("w1", (a, claim.nonce, True))
@@ -269,7 +269,7 @@ def test_claim_of_a_job_that_is_gone_is_dropped_without_an_end(stage: Stage) -> 
 def test_stray_claim_of_a_finished_task_reopens_nothing(stage: Stage) -> None:
     """Finished batch job starts again: an attempt that nobody asked for gets no end that could become the last."""
     j: JobId = stage.submit()
-    a = attempt_of(j, 0, 1)
+    a = AttemptId(j, 0, 1)
     _, terms = stage.job(j)
     end_attempt(stage.bucket, a, terms, Ended(Cause.NONE, "done"), Seen())
     stage.claim(a.next)

@@ -11,7 +11,7 @@ from stado_like.bucket.end import Seen, end_attempt
 from stado_like.bucket.settle import settle
 from stado_like.job import keys
 from stado_like.job.budget import Ended
-from stado_like.job.keys import attempt_of
+from stado_like.job.keys import AttemptId
 from stado_like.job.states import Cause
 from tests.builders_tick import Stage
 
@@ -60,7 +60,7 @@ def test_idle_it_waits_long_and_any_ring_wakes_it() -> None:
 
 def test_busy_it_ticks_at_its_interval_and_a_cancel_wakes_it() -> None:
     stage = Stage()
-    stage.claim(attempt_of(stage.submit(), 0, 1))
+    stage.claim(AttemptId(stage.submit(), 0, 1))
     coordinator, _ = resident(stage)
     coordinator.step()
     coordinator.is_rung()
@@ -77,7 +77,7 @@ def test_busy_it_ticks_at_its_interval_and_a_cancel_wakes_it() -> None:
 
 def test_it_ticks_when_a_retry_becomes_due() -> None:
     stage = Stage()
-    a = attempt_of(stage.submit(), 0, 1)
+    a = AttemptId(stage.submit(), 0, 1)
     stage.claim(a)
     job, terms = stage.job(a.job)
     ended = end_attempt(stage.bucket, a, terms, Ended(Cause.FAILURE, "Exited with code 1"), Seen(worker="w"))

@@ -35,13 +35,13 @@ def command(
     before it died are named on standard error. With --json: one piece a line.
     """
     from stado_cli.log_lines import LogLines
-    from stado_like.job.keys import attempt_of
+    from stado_like.job.keys import AttemptId
 
     client = open_client(context)
     j = client.resolve(job)
     attempts = client.attempts(j) if task is None else [client.attempt(j, one_rank(task), attempt)]
     if attempt is not None:
-        attempts = [attempt_of(j, a.rank, attempt) for a in attempts]
+        attempts = [AttemptId(j, a.rank, attempt) for a in attempts]
     if raw and len(attempts) > 1:
         raise UsageError(f"--raw gives the bytes of one task, and {j.name} has {len(attempts)}", "Add --task R.")
     lines = LogLines(context.output, prefixed=len(attempts) > 1, raw=raw, json=context.settings.json)

@@ -16,9 +16,9 @@ from stado_cli.context import Context
 from stado_cli.output import column
 from stado_like.ambient import REAL
 from stado_like.bucket.bucket import Bucket
+from stado_like.errors import Exit
 from stado_like.fsck.check import Checked, check
 from stado_like.fsck.finding import Finding
-from stado_like.errors import Exit
 
 SETTLE_S = 2.0
 SHOWN_EVERY_S = 0.2
