@@ -1,4 +1,6 @@
-"""`scripts/model`: the bounded models from the command line, at small or larger bounds, with a table and, when asked, the counterexamples."""
+"""`scripts/model`: the bounded models from the command line, at small or larger bounds, with a table and, when asked,
+the counterexamples.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import sys
 import time
 
 from tests.model.catalogue import MODELS, is_expected, try_rule
-from tests.model.engine import Model, Rule
+from tests.model.language import Model, Rule
 
 WHOLE = "(none)"
 
@@ -57,7 +59,9 @@ def _try(model: type[Model], rule: Rule | None, asked: argparse.Namespace) -> tu
         states += found.states
         caught = found.error is not None and (rule is None or is_expected(rule, found.error))
         good = found.error is None if rule is None else caught or found.error is None
-        result = found.error or (f"no counterexample up to the cap of {asked.cap:,}" if found.capped else "no counterexample")
+        result = found.error or (
+            f"no counterexample up to the cap of {asked.cap:,}" if found.capped else "no counterexample"
+        )
         took = time.monotonic() - begun
         print(
             f"{model.name:<8} {rule.name if rule else WHOLE:<38} {setting.name:<46} {found.states:>10,} {took:>6.1f}"
@@ -68,7 +72,9 @@ def _try(model: type[Model], rule: Rule | None, asked: argparse.Namespace) -> tu
         if found.error and (asked.trace or rule is None):
             print("\n".join(f"           {line}" for line in found.trace))
     if rule is not None and not caught:
-        print(f"{model.name:<8} {rule.name:<38} ! nothing noticed that this rule was removed (or not as {rule.caught!r})")
+        print(
+            f"{model.name:<8} {rule.name:<38} ! nothing noticed that this rule was removed (or not as {rule.caught!r})"
+        )
     return states, caught == (rule is not None)
 
 
@@ -78,10 +84,14 @@ def _wanted(only: list[str], model: type[Model], rule: Rule | None) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/model", description=__doc__)
-    parser.add_argument("only", nargs="*", metavar="MODEL | RULE | MODEL:whole", help="only these models, or only without these rules")
+    parser.add_argument(
+        "only", nargs="*", metavar="MODEL | RULE | MODEL:whole", help="only these models, or only without these rules"
+    )
     parser.add_argument("--large", action="store_true", help="also the larger settings of the whole models (minutes)")
     parser.add_argument("--trace", action="store_true", help="print the shortest trace of every counterexample")
-    parser.add_argument("--cap", type=int, default=20_000_000, help="give up on a setting after so many states (default %(default)s)")
+    parser.add_argument(
+        "--cap", type=int, default=20_000_000, help="give up on a setting after so many states (default %(default)s)"
+    )
     return parser.parse_args()
 
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tests.model.core import Core
-from tests.model.engine import Found, Model, Rule, Setting, check
+from tests.model.engine import Found, check
 from tests.model.final import FinalRecord
+from tests.model.gang import Gang
 from tests.model.lanes import Lanes
+from tests.model.language import Model, Rule, Setting
 from tests.model.moves import Moves
 from tests.model.names import Names
 from tests.model.reap import Reap
 
-MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves, Reap)
+MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves, Reap, Gang)
 
 
 def settings(model: type[Model], *, large: bool, rule: Rule | None = None) -> tuple[Setting, ...]:
-    """The worlds to try. A rule that shows in one of them names it; its counterexample is small, so the larger ones are for the whole protocol."""
+    """The worlds to try. A rule that shows in one of them names it; its counterexample is small, so the larger ones are
+    for the whole protocol.
+    """
     if rule is not None:
-        return tuple(one for one in model.small if rule.setting in ("", one.name))
+        if not rule.setting:
+            return model.small
+        return tuple(one for one in (*model.small, *model.large) if rule.setting == one.name)
     return (*model.small, *model.large) if large else model.small
 
 

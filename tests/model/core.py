@@ -1,14 +1,16 @@
-"""One task and its attempts: who may start one, how it ends, how the next one comes, and what a cancel does to all of it.
+"""One task and its attempts: who may start one, how it ends, how the next one comes, and what a cancel does to all of
+it.
 
     queued/<n>  later/<n>  running/<n>  end/<n> = done | failed | retry | cancelled    verdict  stop  cancels
 
-The whole of the claim, the gate, the end, settle, the retry and the cancel, between workers, ticks, a canceller, and a network that delivers entries,
-claims and deletions again. The task has no `open/` index, so whatever loses its entry and its claim is lost.
+The whole of the claim, the gate, the end, settle, the retry and the cancel, between workers, ticks, a canceller, and a
+network that delivers entries, claims and deletions again. The task has no `open/` index, so whatever loses its entry
+and its claim is lost.
 """
 
 from __future__ import annotations
 
-from tests.model.engine import (
+from tests.model.language import (
     Bucket,
     Late,
     Mending,
@@ -16,6 +18,7 @@ from tests.model.engine import (
     Program,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
@@ -35,7 +38,8 @@ AFTER_CANCEL = "after the cancel was acknowledged"
 FORGOTTEN = "an acknowledged cancel was forgotten"
 
 NO_CANCEL = "two workers, one twice, a tick"
-LATE = Late(1, 1, ("queued/", "later/", "running/"), ("running/", "queued/"))
+LATE_KEYS = (("queued/", "later/", "running/"), ("running/", "queued/"))
+LATE = Late(1, 1, *LATE_KEYS)
 
 
 class Core(Model):
@@ -43,35 +47,75 @@ class Core(Model):
     question = "one task: claim, gate, end, settle, retry, cancel"
     rules = (
         Rule("claim is a create", "a claim is created, not put", STARTED, "create-if-absent"),
-        Rule("gate after the claim", "what forbids a start is looked for after the claim was won, not before", STARTED,
-             setting=NO_CANCEL),
+        Rule(
+            "gate after the claim",
+            "what forbids a start is looked for after the claim was won, not before",
+            STARTED,
+            setting=NO_CANCEL,
+        ),
         Rule("gate looks for the end", "a claimer looks for the attempt's end", STARTED, "gate looks for the end"),
         Rule("gate looks for the verdict", "... for the job's verdict", AFTER_CANCEL, "gate looks for the verdict"),
-        Rule("gate looks for the stop", "... for a person's stop of this task", AFTER_CANCEL, "gate looks for the stop"),
-        Rule("failed gate settles", "a claimer that finds the end settles it before it lets go", LOST, "failed gate settles"),
+        Rule(
+            "gate looks for the stop", "... for a person's stop of this task", AFTER_CANCEL, "gate looks for the stop"
+        ),
+        Rule(
+            "failed gate settles",
+            "a claimer that finds the end settles it before it lets go",
+            LOST,
+            "failed gate settles",
+        ),
         Rule("claim before entry goes", "the entry is deleted by whoever holds the claim, not before", LOST),
         Rule("end is a create", "the end record is created, not put", "overwritten", "create-if-absent"),
         Rule("end before letting go", "the claim stands until the end record does", LOST),
-        Rule("end before next", "the next entry is created when the end that decided it stands (open rule)", "before the one before it",
-             setting=NO_CANCEL),
-        Rule("settle before delete", "the next entry is created before the claim is deleted", LOST, "settle before delete"),
+        Rule(
+            "end before next",
+            "the next entry is created when the end that decided it stands (open rule)",
+            "before the one before it",
+            setting=NO_CANCEL,
+        ),
+        Rule(
+            "settle before delete",
+            "the next entry is created before the claim is deleted",
+            LOST,
+            "settle before delete",
+        ),
         Rule("fenced writes nothing", "a supervisor that finds its attempt ended leaves the claim to others", LOST),
-        Rule("new before old", "a retry that has become due: its open entry is created, then the waiting one deleted", LOST, "new before old"),
-        Rule("retry obeys verdict", "before an end decides retry, verdict and stop are looked for", AFTER_CANCEL, "retry obeys verdict"),
-        Rule("retry under a verdict is ended", "settle ends the next attempt when a verdict keeps it from queueing it", LOST),
-        Rule("look for the claim first", "a canceller ends only what nobody holds", "under its holder", "look for the claim first"),
+        Rule(
+            "new before old",
+            "a retry that has become due: its open entry is created, then the waiting one deleted",
+            LOST,
+            "new before old",
+        ),
+        Rule(
+            "retry obeys verdict",
+            "before an end decides retry, verdict and stop are looked for",
+            AFTER_CANCEL,
+            "retry obeys verdict",
+        ),
+        Rule(
+            "retry under a verdict is ended",
+            "settle ends the next attempt when a verdict keeps it from queueing it",
+            LOST,
+        ),
+        Rule(
+            "look for the claim first",
+            "a canceller ends only what nobody holds",
+            "under its holder",
+            "look for the claim first",
+        ),
         Rule("verdict before index", "the verdict or stop first, then its index", FORGOTTEN, "verdict before index"),
         Rule("index before the answer", "a cancel is acknowledged when its index stands", FORGOTTEN),
     )
     small = (
-        Setting("two workers, a tick, a cancel", (("worker", 1), ("worker", 1), ("tick", 1), ("canceller",)), LATE),
-        Setting(NO_CANCEL, (("worker", 2), ("worker", 1), ("tick", 1)), LATE),
+        Setting("two workers, a tick, a cancel", "worker 1, worker 1, tick 1, canceller", LATE),
+        Setting(NO_CANCEL, "worker 2, worker 1, tick 1", LATE),
     )
     large = (
-        Setting("two workers, two ticks, a cancel", (("worker", 1), ("worker", 1), ("tick", 1), ("tick", 1), ("canceller",)), LATE),
-        Setting("two workers twice, a tick twice, a cancel", (("worker", 2), ("worker", 2), ("tick", 2), ("canceller",)), LATE),
-        Setting("a worker thrice, a tick twice, a cancel, more late requests", (("worker", 3), ("tick", 2), ("canceller",)),
-                Late(2, 2, LATE.put_keys, LATE.drop_keys)),
+        Setting("two workers, two ticks", "worker 1, worker 1, tick 1, tick 1", LATE),
+        Setting("two workers, two ticks, a cancel", "worker 1, worker 1, tick 1, tick 1, canceller"),
+        Setting("two workers twice, a tick", "worker 2, worker 2, tick 1", LATE),
+        Setting("a worker twice, a tick twice, a cancel", "worker 2, tick 2, canceller", LATE),
+        Setting("a worker thrice, a tick twice, more late requests", "worker 3, tick 2", Late(2, 2, *LATE_KEYS)),
     )
 
     def start(self) -> dict[str, str]:
@@ -97,7 +141,7 @@ class Core(Model):
         n = int(entry[-1])
         return ("claim", n, then) if entry.startswith("queued/") else ("move", n, then)
 
-    def claim(self, n: int, then: tuple[object, ...]) -> Program:
+    def claim(self, n: int, then: Then) -> Program:
         if not self.keeps("gate after the claim") and (how := (yield get(f"end/{n}"))):
             return "settle", n, how, then
         if not self.keeps("claim before entry goes"):
@@ -113,7 +157,7 @@ class Core(Model):
             yield drop(f"queued/{n}")
         return then
 
-    def gate(self, n: int, late: bool, then: tuple[object, ...]) -> Program:
+    def gate(self, n: int, late: bool, then: Then) -> Program:
         """`late`: whether the cancel had been acknowledged when the claim was won."""
         after = self.keeps("gate after the claim")
         how = (yield get(f"end/{n}")) if after and self.keeps("gate looks for the end") else None
@@ -135,7 +179,8 @@ class Core(Model):
 
     def begin(self, before: Bucket, _: Bucket, __: None, n: int, late: bool) -> tuple[Bucket, str | None]:
         error = None
-        # Its *own* end may have come after its gate: such a zombie is fenced at its first look, and what followed is not its doing.
+        # Its *own* end may have come after its gate: such a zombie is fenced at its first look, and what followed is
+        # not its doing.
         if f"end/{n}" not in before and any(before.get(f"end/{other}") in FINAL for other in _attempts()):
             error = "a finished task was started again"
         elif f"~started/{n}" in before:
@@ -148,7 +193,7 @@ class Core(Model):
 
     # ---- the end and what follows
 
-    def end(self, n: int, how: str, by: str, then: tuple[object, ...]) -> Program:
+    def end(self, n: int, how: str, by: str, then: Then) -> Program:
         """`how` failed or down: another attempt follows, while there are any left."""
         late = False
         if how in ("failed", "down"):
@@ -181,7 +226,7 @@ class Core(Model):
             return after, "a running attempt was ended under its holder"
         return after, None
 
-    def settle(self, n: int, how: str, then: tuple[object, ...]) -> Program:
+    def settle(self, n: int, how: str, then: Then) -> Program:
         early = not self.keeps("settle before delete")
         if early:
             yield drop(f"running/{n}")
@@ -195,7 +240,7 @@ class Core(Model):
             yield drop(f"running/{n}")
         return then
 
-    def move(self, n: int, then: tuple[object, ...]) -> Program:
+    def move(self, n: int, then: Then) -> Program:
         if self.keeps("new before old"):
             yield create(f"queued/{n}")
             yield drop(f"later/{n}")
@@ -219,7 +264,7 @@ class Core(Model):
     def acknowledge(self, before: Bucket, _: Bucket, __: None) -> tuple[Bucket, str | None]:
         return before.put("~acknowledged"), None
 
-    def carry_out(self, then: tuple[object, ...] | None) -> Program:
+    def carry_out(self, then: Then) -> Program:
         """A queued attempt is ended here, a held one by its holder. Also a pass of the tick."""
         if not (yield has("verdict")) and not (yield has("stop")):
             yield drop("cancels")

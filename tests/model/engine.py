@@ -1,220 +1,36 @@
-"""An explicit-state checker: every interleaving of small programs over one bucket, breadth first, so that what it finds is shortest.
+"""An explicit-state checker: every interleaving of small programs over one bucket, breadth first, so that what it finds
+is shortest.
 
-Programs are generators that yield one request at a time and are sent its answer; between two requests of one program any other may go on,
-for as long as it likes. That covers more than it seems to:
+Programs are generators that yield one request at a time and are sent its answer; between two requests of one program
+any other may go on, for as long as it likes. That covers more than it seems to:
 
-* A crash is a program that is never continued, so it needs no step of its own: every state is judged as if everybody had died in it, by asking
-  whether fresh programs that know nothing but the bucket would still bring the work to its end (`Mending`).
-* A lost answer is a crash after the request, a pause of an hour is any interleaving, a stale listing is a pause after `pick`.
+* A crash is a program that is never continued, so it needs no step of its own: every state is judged as if everybody
+  had died in it, by asking whether fresh programs that know nothing but the bucket would still bring the work to its
+  end (`Mending`).
+* A lost answer is a crash after the request, a pause of an hour is any interleaving, a stale listing is a pause after
+  `pick`.
 * The network may deliver a request once more at any later time, also one that was refused (`Late`).
 
-A generator cannot be copied, so a program's position is kept as (name, arguments, answers so far) and replayed once; positions, buckets and the steps
-between them are remembered. A program ends by returning None, or the name and arguments of the program that goes on: that forgets the answers, which keeps
-equal positions equal. Actors that run the same program are interchangeable, so a state keeps its positions sorted: the symmetry reduction.
+A generator cannot be copied, so a program's position is kept as (name, arguments, answers so far) and replayed once;
+positions, buckets and the steps between them are remembered. A program ends by returning None, or the name and
+arguments of the program that goes on: that forgets the answers, which keeps equal positions equal. Actors that run the
+same program are interchangeable, so a state keeps its positions sorted: the symmetry reduction.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-Program = Generator["Request", Any, "tuple[Any, ...] | None"]
-GHOST = "~"
-"""Keys that begin so are the checker's own notes: no program may decide by them."""
-
-
-class Bucket:
-    """What the bucket holds at one instant: key -> value. Immutable, and equal ones are one object, so they compare by identity."""
-
-    __slots__ = ("_known", "held", "real")
-
-    def __init__(self, held: dict[str, str], known: dict[frozenset[tuple[str, str]], Bucket]) -> None:
-        self.held = held
-        self._known = known
-        self.real: Bucket | None = None
-
-    @classmethod
-    def of(cls, held: dict[str, str], known: dict[frozenset[tuple[str, str]], Bucket]) -> Bucket:
-        key = frozenset(held.items())
-        found = known.get(key)
-        if found is None:
-            found = known[key] = cls(held, known)
-        return found
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.held
-
-    def get(self, key: str) -> str | None:
-        return self.held.get(key)
-
-    def under(self, *prefixes: str) -> list[str]:
-        return sorted(key for key in self.held if key.startswith(prefixes))
-
-    def put(self, key: str, value: str = "") -> Bucket:
-        if self.held.get(key) == value:
-            return self
-        return Bucket.of({**self.held, key: value}, self._known)
-
-    def drop(self, *keys: str) -> Bucket:
-        if not any(key in self.held for key in keys):
-            return self
-        return Bucket.of({key: value for key, value in self.held.items() if key not in keys}, self._known)
-
-    def without_ghosts(self) -> Bucket:
-        if self.real is None:
-            self.real = self.drop(*self.under(GHOST))
-        return self.real
-
-
-class Request(NamedTuple):
-    """What a program asks for. `sees`: a ghost key whose presence is added to the answer; `also`: a method of the model that is told
-    in the same instant: it is given the bucket before and after, the answer, and these arguments; it returns the bucket with its notes, and an error; or None: not now."""
-
-    kind: str
-    key: str = ""
-    value: str = ""
-    keys: tuple[Any, ...] = ()
-    sees: str = ""
-    also: tuple[Any, ...] = ()
-
-
-def stat(key: str) -> Request:
-    """GET with the store's `Date`. Answer: the value or None, and store time (the key "now" of the model's world)."""
-    return Request("stat", key)
-
-
-def create(key: str, value: str = "", *, sees: str = "", also: tuple[Any, ...] = ()) -> Request:
-    """PUT if absent. Answer: whether we won (a nonce read back makes the answer certain)."""
-    return Request("create", key, value, sees=sees, also=also)
-
-
-def put(key: str, value: str = "", *, sees: str = "", also: tuple[Any, ...] = ()) -> Request:
-    return Request("put", key, value, sees=sees, also=also)
-
-
-def drop(*keys: str, also: tuple[Any, ...] = ()) -> Request:
-    """DELETE. Several keys in one request only where no reader could tell the difference."""
-    return Request("drop", keys=keys, also=also)
-
-
-def get(key: str) -> Request:
-    """GET. Answer: the value, or None."""
-    return Request("get", key)
-
-
-def has(key: str, *, sees: str = "") -> Request:
-    """HEAD. Answer: whether it is there."""
-    return Request("has", key, sees=sees)
-
-
-def pick(*prefixes: str) -> Request:
-    """LIST and take one row. Answer: any key that is there. The program waits while there is none."""
-    return Request("pick", keys=prefixes)
-
-
-def rows(prefix: str) -> Request:
-    """LIST. Answer: all keys that are there now."""
-    return Request("rows", prefix)
-
-
-def choose(*values: Any) -> Request:
-    """Something that only this program notices: how its process ended, how long it slept. Takes no time."""
-    return Request("choose", keys=values)
-
-
-def tell(method: str, *arguments: Any) -> Request:
-    """Something that happens outside the bucket, told to the model: a process starts, a person was given an answer."""
-    return Request("tell", also=(method, *arguments))
-
-
-class Rule(NamedTuple):
-    """A rule of the protocol, which a model can be run without. `caught`: words of what the checker must say then."""
-
-    name: str
-    text: str
-    caught: str  # several kinds, where several are right, are parted by " | "
-    guard: str = ""
-    """The name of its mark in the shipped code, where it has one."""
-    setting: str = ""
-    """Which of the model's settings shows it; any when empty."""
-
-
-@dataclass(frozen=True)
-class Mending:
-    """Whoever comes later, knowing nothing but the bucket, must still be able to finish: `programs` alone, from a state where
-    `when` holds, reach one where `done` holds."""
-
-    programs: tuple[tuple[Any, ...], ...]
-    done: Callable[[Bucket], bool]
-    error: str
-    when: Callable[[Bucket], bool] = lambda _: True
-
-
-@dataclass(frozen=True)
-class Late:
-    """What the network may deliver again: how many PUTs and DELETEs, of keys that begin so."""
-
-    puts: int = 0
-    drops: int = 0
-    put_keys: tuple[str, ...] = ()
-    drop_keys: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One bounded world: who takes part, and how often."""
-
-    name: str
-    actors: tuple[tuple[Any, ...], ...]
-    late: Late = Late()
-    options: tuple[tuple[str, Any], ...] = ()
-
-
-class Model:
-    """A part of the protocol. Programs are methods that return generators; `self.keeps(rule)` asks whether a rule stands."""
-
-    name = ""
-    question = ""
-    rules: tuple[Rule, ...] = ()
-    small: tuple[Setting, ...] = ()
-    large: tuple[Setting, ...] = ()
-
-    def __init__(self, without: str = "", setting: Setting | None = None) -> None:
-        if without and without not in {rule.name for rule in self.rules}:
-            raise ValueError(f"the model {self.name} has no rule {without!r}")
-        self.without = without
-        self.setting = setting or self.small[0]
-        self.options: dict[str, Any] = dict(self.setting.options)
-
-    def keeps(self, rule: str) -> bool:
-        return rule != self.without
-
-    def start(self) -> dict[str, str]:
-        raise NotImplementedError
-
-    def broken(self, bucket: Bucket) -> str | None:
-        """An invariant of a single state that does not hold."""
-        return None
-
-    def mendings(self) -> tuple[Mending, ...]:
-        return ()
-
-    def may_go_on(self, bucket: Bucket, request: Request) -> bool:
-        """Whether the world lets this request through now (an outage does not)."""
-        return True
-
-    def late_value(self, key: str, value: str) -> str:
-        """What a late PUT leaves, where its lateness can be told from the object."""
-        return value
-
-    def may_arrive_late(self, bucket: Bucket, key: str) -> bool:
-        return True
+from tests.model.language import Bucket, Mending, Model, Program, Request
 
 
 class Position(NamedTuple):
-    """Where one actor stands: in which program, with which arguments, after which answers; and what it asks for next."""
+    """Where one actor stands: in which program, with which arguments, after which answers; and what it asks for
+    next.
+    """
 
     number: int
     program: str
@@ -293,7 +109,9 @@ class Explorer:
             return
         yield self._number(program, arguments, answers, request)
 
-    def _number(self, program: str, arguments: tuple[Any, ...], answers: tuple[Any, ...], request: Request | None) -> int:
+    def _number(
+        self, program: str, arguments: tuple[Any, ...], answers: tuple[Any, ...], request: Request | None
+    ) -> int:
         key = ("#", program, arguments, answers)
         if key not in self._numbers:
             self._numbers[key] = (len(self.positions),)
@@ -345,7 +163,11 @@ class Explorer:
                 yield one, bucket, f"list, finds {one}"
         elif kind == "stat":
             found = bucket.get(key)
-            yield (found, int(bucket.held["now"])), bucket, f"get {key}: {'absent' if found is None else found or 'there'}"
+            yield (
+                (found, int(bucket.held["now"])),
+                bucket,
+                f"get {key}: {'absent' if found is None else found or 'there'}",
+            )
         elif kind == "rows":
             listed = tuple(bucket.under(key))
             yield listed, bucket, f"list {key}: {', '.join(listed) or 'nothing'}"
@@ -442,7 +264,7 @@ class Explorer:
                         following.append(after)
                         error = error or self.judge(after[0])
                     if error:
-                        trace = self._trace(state, came_from) + [(number, step)]
+                        trace = [*self._trace(state, came_from), (number, step)]
                         return Found(len(came_from), error, self._told(trace))
             layer = following
             if progress is not None:
@@ -455,7 +277,7 @@ class Explorer:
         bucket = Bucket.of(self.model.start(), self.known)
         network = Network(self._late.puts, self._late.drops, frozenset())
         mixes: list[tuple[int, ...]] = [()]
-        for program, *arguments in self.model.setting.actors:
+        for program, *arguments in self.model.setting.cast():
             mixes = [(*mix, number) for mix in mixes for number in self.positions_of(program, tuple(arguments))]
         return list(dict.fromkeys((bucket, tuple(sorted(mix)), network) for mix in mixes))
 
@@ -488,10 +310,12 @@ class Explorer:
         return backwards[::-1]
 
     def _told(self, trace: list[tuple[int, Any]]) -> list[str]:
-        """Lines with stable names: states know actors only by where they stand, so the names follow the steps from the beginning."""
+        """Lines with stable names: states know actors only by where they stand, so the names follow the steps from the
+        beginning.
+        """
         names: list[list[Any]] = []
         counted: dict[str, int] = {}
-        for program, *arguments in self.model.setting.actors:
+        for program, *arguments in self.model.setting.cast():
             counted[program] = counted.get(program, 0) + 1
             names.append([f"{program} {counted[program]}", set(self.positions_of(program, tuple(arguments)))])
         lines = []

@@ -1,21 +1,29 @@
-"""When a job of several tasks is over: the early verdict, the final record, the indexes, and what readers may say meanwhile.
+"""When a job of several tasks is over: the early verdict, the final record, the indexes, and what readers may say
+meanwhile.
 
-    queued/<r>  running/<r>  end/<r> = done | failed | lost | cancelled    verdict = Failed | Cancelled | Completed    cancels  final = <state> of <ranks>  open
+    queued/<r>  running/<r>  end/<r> = done | failed | lost | cancelled    verdict = Failed | Cancelled | Completed
+    cancels  final = <state> of <ranks>  open
 
-One attempt per task; `width` ranks are queued at submit, the rest is released by the final end of rank r - width. Workers are finishers too, so there are
-always two of them.
+One attempt per task; `width` ranks are queued at submit, the rest is released by the final end of rank r - width.
+Workers are finishers too, so there are always two of them.
 """
 
 from __future__ import annotations
 
-from tests.model.engine import (
+from collections.abc import Generator
+from typing import Any
+
+from tests.model.language import (
+    Answer,
     Bucket,
     Late,
     Mending,
     Model,
     Program,
+    Request,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
@@ -42,29 +50,76 @@ class FinalRecord(Model):
     name = "final"
     question = "early verdict, final, indexes, readers"
     rules = (
-        Rule("end first, then count", "failures are counted when the end that adds one stands", "no verdict", setting=A_LIMIT),
-        Rule("over means every task", "a job is over when every task ended; under a verdict also when the rest was never released",
-             "while a task", setting=A_LANE),
-        Rule("held tasks are waited for", "a verdict alone does not make a held task over", "while a task runs", setting=A_STOP),
-        Rule("verdict, entry, claim, end", "absence is decided in this order: a rank that passes meanwhile is met further on", "while a task runs", setting=A_LANE),
+        Rule(
+            "end first, then count",
+            "failures are counted when the end that adds one stands",
+            "no verdict",
+            setting=A_LIMIT,
+        ),
+        Rule(
+            "over means every task",
+            "a job is over when every task ended; under a verdict also when the rest was never released",
+            "while a task",
+            setting=A_LANE,
+        ),
+        Rule(
+            "held tasks are waited for",
+            "a verdict alone does not make a held task over",
+            "while a task runs",
+            setting=A_STOP,
+        ),
+        Rule(
+            "verdict, entry, claim, end",
+            "absence is decided in this order: a rank that passes meanwhile is met further on",
+            "while a task runs",
+            setting=A_LANE,
+        ),
         Rule("verdict before final", "the verdict is created before the final record", "disagree", setting=A_STOP),
-        Rule("final repeats the verdict", "the final's state is the verdict that stands, not one's own", "disagree", setting=A_STOP),
-        Rule("final before index", "open/ and cancels/ go when the final record stands", NEVER, "final before index", A_STOP),
-        Rule("only final is terminal", "a verdict is not reported as the job's end", f"{BACK} said over", setting=A_READER),
+        Rule(
+            "final repeats the verdict",
+            "the final's state is the verdict that stands, not one's own",
+            "disagree",
+            setting=A_STOP,
+        ),
+        Rule(
+            "final before index",
+            "open/ and cancels/ go when the final record stands",
+            NEVER,
+            "final before index",
+            A_STOP,
+        ),
+        Rule(
+            "only final is terminal",
+            "a verdict is not reported as the job's end",
+            f"{BACK} said over",
+            setting=A_READER,
+        ),
         Rule("readers look for the end first", "end, then claim, then entry", f"{BACK} said", setting=A_READER),
-        Rule("a reader that saw nothing looks again", "a task moves on while one looks", f"{BACK} lost sight", setting=A_READER),
+        Rule(
+            "a reader that saw nothing looks again",
+            "a task moves on while one looks",
+            f"{BACK} lost sight",
+            setting=A_READER,
+        ),
     )
     small = (
-        Setting(A_STOP, (("worker", 1), ("worker", 1), ("canceller",)), options=TWO),
-        Setting(A_LANE, (("worker", 2), ("tick", 1), ("canceller",)), options=LANE),
-        Setting(A_LIMIT, (("worker", 1), ("worker", 1), ("worker", 1)), options=LENIENT),
-        Setting(A_READER, (("worker", 1), ("worker", 1), ("reader",)), options=TWO),
+        Setting(A_STOP, "worker 1, worker 1, canceller", options=TWO),
+        Setting("a lane of two, a tick", "worker 2, tick 1", ENTRIES, LANE),
+        Setting("a lane of two, a cancel", "worker 2, canceller", ENTRIES, LANE),
+        Setting(A_LIMIT, "worker 1, worker 1, worker 1", options=LENIENT),
+        Setting(A_READER, "worker 1, worker 1, reader", options=TWO),
     )
     large = (
-        Setting("two tasks, a cancel, a tick, late entries", (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1)), ENTRIES, TWO),
-        Setting("a lane of two, two workers, a cancel, a tick, late entries", (("worker", 2), ("worker", 1), ("canceller",), ("tick", 1)), ENTRIES, LANE),
-        Setting("three tasks, one may fail, a tick", (("worker", 2), ("worker", 1), ("tick", 1)), ENTRIES, LENIENT),
-        Setting("a reader, a cancel, a tick", (("worker", 1), ("worker", 1), ("canceller",), ("tick", 1), ("reader",)), Late(), TWO),
+        Setting(A_LANE, "worker 2, tick 1, canceller", options=LANE),
+        Setting("two tasks, a cancel, a tick, late entries", "worker 1, worker 1, canceller, tick 1", ENTRIES, TWO),
+        Setting(
+            "a lane of two, two workers, a cancel, a tick, late entries",
+            "worker 2, worker 1, canceller, tick 1",
+            ENTRIES,
+            LANE,
+        ),
+        Setting("three tasks, one may fail, a tick", "worker 2, worker 1, tick 1", ENTRIES, LENIENT),
+        Setting("a reader, a cancel, a tick", "worker 1, worker 1, canceller, tick 1, reader", Late(), TWO),
     )
 
     def start(self) -> dict[str, str]:
@@ -115,7 +170,7 @@ class FinalRecord(Model):
 
     # ---- the end and what follows
 
-    def end(self, rank: int, how: str, by: str, then: tuple[object, ...]) -> Program:
+    def end(self, rank: int, how: str, by: str, then: Then) -> Program:
         counted = -1
         if not self.keeps("end first, then count"):
             counted = 0
@@ -128,7 +183,7 @@ class FinalRecord(Model):
             return then
         return "settle", rank, (yield get(f"end/{rank}")), "mender", then
 
-    def settle(self, rank: int, how: str, by: str, then: tuple[object, ...], counted: int = -1) -> Program:
+    def settle(self, rank: int, how: str, by: str, then: Then, counted: int = -1) -> Program:
         verdict = yield has("verdict")
         if not verdict and how == "failed":
             failed = counted
@@ -142,27 +197,27 @@ class FinalRecord(Model):
                 verdict = True
         return "settle_on", rank, by, verdict, then
 
-    def settle_on(self, rank: int, by: str, verdict: bool, then: tuple[object, ...]) -> Program:
+    def settle_on(self, rank: int, by: str, verdict: bool, then: Then) -> Program:
         following = rank + self.options["width"]
         if not verdict and following in self.ranks and (by == "supervisor" or not (yield from self.trace(following))):
             yield create(f"queued/{following}")
         yield drop(f"queued/{rank}")
         return "finish", ("let_go", rank, then)
 
-    def let_go(self, rank: int, then: tuple[object, ...]) -> Program:
+    def let_go(self, rank: int, then: Then) -> Program:
         yield drop(f"running/{rank}")
         return then
 
-    def trace(self, rank: int) -> Program:
+    def trace(self, rank: int) -> Answer:
         """Whether a rank was ever released: asked in the order in which it passes."""
         for kind in ("queued", "running", "end"):
             if (yield has(f"{kind}/{rank}")):
-                return (True,)
-        return ()
+                return True
+        return False
 
     # ---- final
 
-    def finish(self, then: tuple[object, ...] | None) -> Program:
+    def finish(self, then: Then) -> Program:
         verdict_first = self.keeps("verdict, entry, claim, end")
         verdict = (yield get("verdict")) if verdict_first else None
         counted, failed, unreleased = "", 0, False
@@ -183,7 +238,7 @@ class FinalRecord(Model):
         own = "Failed" if failed > self.options["allowed"] else "Completed"
         return "write_final", verdict, own, counted, then
 
-    def write_final(self, verdict: str | None, own: str, counted: str, then: tuple[object, ...] | None) -> Program:
+    def write_final(self, verdict: str | None, own: str, counted: str, then: Then) -> Program:
         if verdict is None:
             verdict = own
             if self.keeps("verdict before final") and not (yield create("verdict", own)):
@@ -218,7 +273,7 @@ class FinalRecord(Model):
         yield create("cancels")
         return "carry_out", 0, ("finish", None)
 
-    def carry_out(self, rank: int, then: tuple[object, ...]) -> Program:
+    def carry_out(self, rank: int, then: Then) -> Program:
         if rank not in self.ranks:
             return then
         onward = ("carry_out", rank + 1, then)
@@ -236,7 +291,11 @@ class FinalRecord(Model):
         found = yield pick("running/", "queued/", "cancels", "open")
         then = ("tick", passes - 1)
         if found in ("cancels", "open"):
-            return ("carry_out", 0, ("finish", then)) if (yield has("verdict")) else ("walk", self.options["width"], ("finish", then))
+            return (
+                ("carry_out", 0, ("finish", then))
+                if (yield has("verdict"))
+                else ("walk", self.options["width"], ("finish", then))
+            )
         kind, rank = found.split("/")
         how = yield get(f"end/{rank}")
         if how is not None:
@@ -247,10 +306,14 @@ class FinalRecord(Model):
             yield drop(found)
         return then
 
-    def walk(self, rank: int, then: tuple[object, ...]) -> Program:
+    def walk(self, rank: int, then: Then) -> Program:
         if rank not in self.ranks:
             return then
-        if not (yield from self.trace(rank)) and (yield has(f"end/{rank - self.options['width']}")) and not (yield has("verdict")):
+        if (
+            not (yield from self.trace(rank))
+            and (yield has(f"end/{rank - self.options['width']}"))
+            and not (yield has("verdict"))
+        ):
             yield create(f"queued/{rank}")
         return "walk", rank + 1, then
 
@@ -265,19 +328,25 @@ class FinalRecord(Model):
             yield tell("read_job", over)
         return None
 
-    def look_at_task(self) -> Program:
-        order = ("end/0", "running/0", "queued/0") if self.keeps("readers look for the end first") else ("queued/0", "running/0", "end/0")
+    def look_at_task(self) -> Generator[Request, Any, tuple[bool, str]]:
+        order = (
+            ("end/0", "running/0", "queued/0")
+            if self.keeps("readers look for the end first")
+            else ("queued/0", "running/0", "end/0")
+        )
         rounds = 3 if self.keeps("a reader that saw nothing looks again") else 1
-        first: bool | None = None
+        first: bool | None = None  # whether it had ended at the first look
         for _ in range(rounds):
             for key in order:
                 there, ended = yield has(key, sees="end/0")
                 first = ended if first is None else first
                 if there:
-                    return first, key.split("/")[0]
-        return first, "gone"
+                    return bool(first), key.split("/")[0]
+        return bool(first), "gone"
 
-    def read_task(self, before: Bucket, _: Bucket, __: None, ended_before: bool, state: str) -> tuple[Bucket, str | None]:
+    def read_task(
+        self, before: Bucket, _: Bucket, __: None, ended_before: bool, state: str
+    ) -> tuple[Bucket, str | None]:
         if state == "gone":
             return before, "a reader lost sight of a task"
         if state != "end" and (ended_before or "~said/task" in before):

@@ -1,17 +1,18 @@
 """Lanes of an array: which rank may be released when, with `max_parallel` = K and without it.
 
-    queued/<r>.<n>  running/<r>.<n>  end/<r>.<n> = done | failed | lost | cancelled | retry    stop/<r>  cancels/<r>  verdict  cancels/job  open
+    queued/<r>.<n>  running/<r>.<n>  end/<r>.<n> = done | failed | lost | cancelled | retry    stop/<r>  cancels/<r>
+    verdict  cancels/job  open
 
-Programs look at the *direct* predecessor r - K only, as the shipped code does. The invariant is the protocol's sentence about *every* earlier rank of the
-lane, judged in every state: so the model decides whether the induction holds, under entries, claims and deletions that arrive again, stops of ranks
-that are not released yet, verdicts, and claimers that die between their claim and their release.
+Programs look at the *direct* predecessor r - K only, as the shipped code does. The invariant is the protocol's sentence
+about *every* earlier rank of the lane, judged in every state: so the model decides whether the induction holds, under
+entries, claims and deletions that arrive again, stops of ranks that are not released yet, verdicts, and claimers that
+die between their claim and their release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tests.model.engine import (
+from tests.model.language import (
+    Answer,
     Bucket,
     Late,
     Mending,
@@ -19,6 +20,7 @@ from tests.model.engine import (
     Program,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
@@ -40,37 +42,60 @@ CAPPED = (("ranks", 3), ("K", 1), ("attempts", 1), ("capped", True))
 UNCAPPED = (("ranks", 3), ("K", 1), ("attempts", 1), ("capped", False))
 RETRIES = (("ranks", 2), ("K", 1), ("attempts", 2), ("capped", True))
 WIDE = (("ranks", 4), ("K", 2), ("attempts", 1), ("capped", True))
-FEW = (("worker", 2), ("worker", 1))
-MANY = (("worker", 2), ("worker", 2))
 
 
 class Lanes(Model):
     name = "lanes"
     question = "arrays: which rank is released when, and none lost"
     rules = (
-        Rule("capped lanes wait for the end", "with max_parallel a rank is released by an end, not by a claim", EARLY, "lane rule", "capped, a stop"),
+        Rule(
+            "capped lanes wait for the end",
+            "with max_parallel a rank is released by an end, not by a claim",
+            EARLY,
+            "lane rule",
+            "capped, a stop",
+        ),
         Rule("a retry releases nothing", "... and only by a final one", EARLY, "lane rule", "capped, a retry"),
         Rule("stop of an unreleased rank", "it writes the stop and no end", EARLY, setting="capped, a stop"),
-        Rule("verdict before release", "an end releases nothing when a verdict stands", f"released {UNDER_VERDICT}", "verdict before release", "capped, a verdict"),
-        Rule("gate looks for the verdict", "a rank released by one who looked just before the verdict is not started", f"started {UNDER_VERDICT}",
-             "gate looks for the verdict", "capped, a verdict"),
-        Rule("a dead claimer's release is mended", "a mender's settle and the tick's walk release again", LOST, setting="uncapped, a stop"),
+        Rule(
+            "verdict before release",
+            "an end releases nothing when a verdict stands",
+            f"released {UNDER_VERDICT}",
+            "verdict before release",
+            "capped, a verdict",
+        ),
+        Rule(
+            "gate looks for the verdict",
+            "a rank released by one who looked just before the verdict is not started",
+            f"started {UNDER_VERDICT}",
+            "gate looks for the verdict",
+            "capped, a verdict",
+        ),
+        Rule(
+            "a dead claimer's release is mended",
+            "a mender's settle and the tick's walk release again",
+            LOST,
+            setting="uncapped, a stop",
+        ),
     )
     small = (
-        Setting("capped, a stop", (*FEW, ("stopper",)), ONE_PUT, CAPPED),
-        Setting("capped, a verdict", (*FEW, ("judge",)), ONE_PUT, CAPPED),
-        Setting("capped, a retry", (*FEW, ("tick", 1)), ONE_PUT, RETRIES),
-        Setting("capped, two ticks", (("worker", 2), ("tick", 1), ("tick", 1)), LATE, CAPPED),
-        Setting("uncapped, a stop", (*FEW, ("stopper",)), ONE_PUT, UNCAPPED),
-        Setting("uncapped, a tick", (*FEW, ("tick", 1)), ONE_PUT, UNCAPPED),
+        Setting("capped, a stop", "worker 2, worker 1, stopper", Late(), CAPPED),
+        Setting("capped, a verdict", "worker 2, worker 1, judge", ONE_PUT, CAPPED),
+        Setting("capped, a retry", "worker 2, worker 1, tick 1", ONE_PUT, RETRIES),
+        Setting("capped, late entries and deletions", "worker 2, worker 1", LATE, CAPPED),
+        Setting("uncapped, a stop", "worker 2, worker 1, stopper", Late(), UNCAPPED),
+        Setting("uncapped, late entries", "worker 2, worker 1", ONE_PUT, UNCAPPED),
     )
     large = (
-        Setting("capped, a stop and a tick", (*MANY, ("tick", 1), ("stopper",)), LATE, CAPPED),
-        Setting("capped, a stop and a verdict", (*MANY, ("stopper",), ("judge",)), LATE, CAPPED),
-        Setting("capped, retries and a stop", (*MANY, ("tick", 1), ("stopper",)), LATE, RETRIES),
-        Setting("uncapped, a stop and a verdict", (*MANY, ("stopper",), ("judge",)), LATE, UNCAPPED),
-        Setting("uncapped, a stop and a tick", (*MANY, ("tick", 1), ("stopper",)), LATE, UNCAPPED),
-        Setting("two lanes, a stop", (*MANY, ("stopper",)), LATE, WIDE),
+        Setting("capped, two ticks", "worker 2, tick 1, tick 1", LATE, CAPPED),
+        Setting("uncapped, a tick", "worker 2, worker 1, tick 1", ONE_PUT, UNCAPPED),
+        Setting("capped, a stop, late requests", "worker 2, worker 1, stopper", LATE, CAPPED),
+        Setting("capped, a stop and a tick", "worker 2, worker 1, tick 1, stopper", Late(), CAPPED),
+        Setting("capped, a stop and a verdict", "worker 2, worker 1, stopper, judge", Late(), CAPPED),
+        Setting("capped, retries and a stop", "worker 2, worker 1, tick 1, stopper", Late(), RETRIES),
+        Setting("uncapped, a stop, late requests", "worker 2, worker 1, stopper", LATE, UNCAPPED),
+        Setting("uncapped, a stop and a verdict", "worker 2, worker 1, stopper, judge", Late(), UNCAPPED),
+        Setting("two lanes, two workers", "worker 2, worker 2", LATE, WIDE),
     )
 
     def start(self) -> dict[str, str]:
@@ -151,7 +176,7 @@ class Lanes(Model):
 
     # ---- the end and what follows
 
-    def end(self, a: str, how: str, by: str, then: tuple[object, ...]) -> Program:
+    def end(self, a: str, how: str, by: str, then: Then) -> Program:
         rank, n = int(a[0]), int(a[2])
         if how in ("failed", "lost") and n < self.options["attempts"]:
             over = (yield has("verdict")) or (yield has(f"stop/{rank}"))
@@ -163,7 +188,7 @@ class Lanes(Model):
             return then
         return "settle", a, (yield get(f"end/{a}")), "mender", then
 
-    def settle(self, a: str, how: str, by: str, then: tuple[object, ...]) -> Program:
+    def settle(self, a: str, how: str, by: str, then: Then) -> Program:
         """`by` ends in "late" when a verdict stood before the end did."""
         rank, n = int(a[0]), int(a[2])
         judged = self.keeps("verdict before release") and (yield has("verdict"))
@@ -174,7 +199,7 @@ class Lanes(Model):
                 yield create(f"end/{rank}.{n + 1}", "cancelled")
         following = self.follower(rank, how, by, n)
         if following and not judged:
-            seen = by != "supervisor" and any((yield from self.trace(following)))
+            seen = by != "supervisor" and (yield from self.trace(following))
             if not seen:
                 yield create(f"queued/{following}", also=("released", by))
         yield drop(f"queued/{a}")
@@ -192,12 +217,12 @@ class Lanes(Model):
     def released(self, _: Bucket, after: Bucket, won: bool, by: str) -> tuple[Bucket, str | None]:
         return after, f"a rank was released {UNDER_VERDICT} that stood before the end" if by.endswith("late") else None
 
-    def trace(self, a: str) -> Program:
+    def trace(self, a: str) -> Answer:
         """Whether a rank was ever released: asked in the order in which it passes."""
         for kind in ("queued", "running", "end"):
             if (yield has(f"{kind}/{a}")):
-                return (True,)
-        return (False,)
+                return True
+        return False
 
     # ---- stops and verdicts
 
@@ -207,7 +232,7 @@ class Lanes(Model):
         yield create(f"cancels/{rank}")
         return "carry_out_stop", rank, None
 
-    def carry_out_stop(self, rank: int, then: tuple[object, ...] | None) -> Program:
+    def carry_out_stop(self, rank: int, then: Then) -> Program:
         for n in range(1, self.options["attempts"] + 1):
             how = yield get(f"end/{rank}.{n}")
             if how is None:
@@ -217,7 +242,7 @@ class Lanes(Model):
                 return then
         a = f"{rank}.{n}"
         if rank >= self.options["K"] and n == 1 and self.keeps("stop of an unreleased rank"):
-            (traced,) = yield from self.trace(a)
+            traced = yield from self.trace(a)
             if not traced:
                 return then
         if (yield has(f"running/{a}")):
@@ -229,8 +254,10 @@ class Lanes(Model):
         yield create("cancels/job")
         return "carry_out", 0, None
 
-    def carry_out(self, rank: int, then: tuple[object, ...] | None) -> Program:
-        """Under a verdict: every released rank that nobody holds is ended; what lies beyond the first untraced rank of a lane never was released."""
+    def carry_out(self, rank: int, then: Then) -> Program:
+        """Under a verdict: every released rank that nobody holds is ended; what lies beyond the first untraced rank of
+        a lane never was released.
+        """
         if rank not in self.ranks:
             return then
         onward = ("carry_out", rank + 1, then)
@@ -242,7 +269,7 @@ class Lanes(Model):
                 return onward
         a = f"{rank}.{n}"
         if rank >= self.options["K"] and n == 1:
-            (traced,) = yield from self.trace(a)
+            traced = yield from self.trace(a)
             if not traced:
                 return onward
         if (yield has(f"running/{a}")):
@@ -272,20 +299,23 @@ class Lanes(Model):
             yield drop(found)
         return then
 
-    def walk(self, rank: int, then: tuple[object, ...]) -> Program:
-        """Along the ranks: the first without a trace whose predecessor is far enough is released, unless a verdict stands."""
+    def walk(self, rank: int, then: Then) -> Program:
+        """Along the ranks: the first without a trace whose predecessor is far enough is released, unless a verdict
+        stands.
+        """
         if rank not in self.ranks or not self.keeps("a dead claimer's release is mended"):
             return then
-        (traced,) = yield from self.trace(f"{rank}.1")
+        traced = yield from self.trace(f"{rank}.1")
         if traced:
             return ("walk", rank + 1, then) if self.keeps("the walk ends nowhere") else then
         if (yield from self.is_far_enough(rank - self.options["K"])) and not (yield has("verdict")):
             yield create(f"queued/{rank}.1")
         return "walk", rank + 1, then
 
-    def is_far_enough(self, rank: int) -> Iterator[object]:
+    def is_far_enough(self, rank: int) -> Answer:
         if not self.options["capped"]:
-            return (yield has(f"running/{rank}.1")) or (yield has(f"end/{rank}.1"))
+            claimed: bool = (yield has(f"running/{rank}.1")) or (yield has(f"end/{rank}.1"))
+            return claimed
         for n in range(1, self.options["attempts"] + 1):
             how = yield get(f"end/{rank}.{n}")
             if how in FINAL:

@@ -1,15 +1,17 @@
-"""Stops made by the machinery: moves off a draining machine and requeues by a person. They spend nothing, lose nothing, and stop only what they were meant for.
+"""Stops made by the machinery: moves off a draining machine and requeues by a person. They spend nothing, lose nothing,
+and stop only what they were meant for.
 
     queued/<n>  later/<n>  running/<n>  end/<n> = <how>.<failures spent>    verdict  drain  order/<n>.<k> = fresh | old
 
-A stop order names its attempt, is numbered, and says when it was decided. "old" is an order that landed more than two minutes after that: its sender slept, or the
-network delivered it again. `drain` is a person's wish, which another person may withdraw. Nobody dies here by being reaped (the core model does that), so an attempt
-that runs has a live holder.
+A stop order names its attempt, is numbered, and says when it was decided. "old" is an order that landed more than two
+minutes after that: its sender slept, or the network delivered it again. `drain` is a person's wish, which another
+person may withdraw. Nobody dies here by being reaped (the core model does that), so an attempt that runs has a live
+holder.
 """
 
 from __future__ import annotations
 
-from tests.model.engine import (
+from tests.model.language import (
     Bucket,
     Late,
     Mending,
@@ -17,6 +19,7 @@ from tests.model.engine import (
     Program,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
@@ -43,23 +46,60 @@ class Moves(Model):
     name = "moves"
     question = "stop orders: moves and requeues"
     rules = (
-        Rule("stale orders are ignored", "an order that landed two minutes after it was decided stops nothing", "nobody wants", setting=A_DRAIN),
+        Rule(
+            "stale orders are ignored",
+            "an order that landed two minutes after it was decided stops nothing",
+            "nobody wants",
+            setting=A_DRAIN,
+        ),
         Rule("orders are numbered", "a burnt order does not stand in the way of the next", STUCK, setting=A_DRAIN),
-        Rule("orders name the attempt", "an order stops the attempt that it was decided for", "another attempt", setting=A_DRAIN),
-        Rule("the holder ends what is moved", "whoever orders a stop does not end the attempt", "two attempts run", setting=A_DRAIN),
-        Rule("a move spends nothing", "moved and requeued attempts leave the failure budget as it was", "charged", setting=A_DRAIN),
-        Rule("verdict outranks a move", "verdict and stop are looked for again before the end of a moved attempt", "after the cancel", setting=A_CANCEL),
-        Rule("requeue: new before old", "the open entry is created, then the waiting one deleted", LOST, "new before old", A_REQUEUE),
-        Rule("moved is followed", "the end of a moved attempt queues the next before the claim goes", LOST, "settle before delete", A_DRAIN),
+        Rule(
+            "orders name the attempt",
+            "an order stops the attempt that it was decided for",
+            "another attempt",
+            setting=A_DRAIN,
+        ),
+        Rule(
+            "the holder ends what is moved",
+            "whoever orders a stop does not end the attempt",
+            "two attempts run",
+            setting=A_DRAIN,
+        ),
+        Rule(
+            "a move spends nothing",
+            "moved and requeued attempts leave the failure budget as it was",
+            "charged",
+            setting=A_DRAIN,
+        ),
+        Rule(
+            "verdict outranks a move",
+            "verdict and stop are looked for again before the end of a moved attempt",
+            "after the cancel",
+            setting=A_CANCEL,
+        ),
+        Rule(
+            "requeue: new before old",
+            "the open entry is created, then the waiting one deleted",
+            LOST,
+            "new before old",
+            A_REQUEUE,
+        ),
+        Rule(
+            "moved is followed",
+            "the end of a moved attempt queues the next before the claim goes",
+            LOST,
+            "settle before delete",
+            A_DRAIN,
+        ),
     )
     small = (
-        Setting(A_DRAIN, (("worker", 2), ("worker", 1), ("mover", 2), ("person",)), LATE),
-        Setting(A_REQUEUE, (("worker", 2), ("requeuer", 2), ("tick", 1)), Late(1, 0, ("order/",))),
-        Setting(A_CANCEL, (("worker", 2), ("mover", 2), ("canceller",)), Late(1, 0, ("order/",))),
+        Setting(A_DRAIN, "worker 2, worker 1, mover 2, person", LATE),
+        Setting(A_REQUEUE, "worker 2, requeuer 2, tick 1", Late(1, 0, ("order/",))),
+        Setting(A_CANCEL, "worker 2, mover 2, canceller", Late(1, 0, ("order/",))),
     )
     large = (
-        Setting("two workers, a drain, a requeue", (("worker", 2), ("worker", 1), ("mover", 1), ("requeuer", 1), ("person",)), LATE),
-        Setting("two workers, a drain, a cancel, a tick", (("worker", 2), ("worker", 1), ("mover", 1), ("canceller",), ("tick", 1)), LATE),
+        Setting("two workers, a drain, a requeue", "worker 2, worker 1, mover 1, requeuer 1, person", Late()),
+        Setting("two workers, a drain, a cancel, a tick", "worker 2, worker 1, mover 1, canceller, tick 1", LATE),
     )
 
     def start(self) -> dict[str, str]:
@@ -68,7 +108,9 @@ class Moves(Model):
     def mendings(self) -> tuple[Mending, ...]:
         return (
             Mending((("tick", 1), ("worker", 1), ("holder", True)), _over_and_tidy, LOST),
-            Mending((("tick", 1), ("mover", 1), ("holder", False)), _emptied, STUCK, when=lambda bucket: "drain" in bucket),
+            Mending(
+                (("tick", 1), ("mover", 1), ("holder", False)), _emptied, STUCK, when=lambda bucket: "drain" in bucket
+            ),
         )
 
     # ---- the worker
@@ -105,16 +147,20 @@ class Moves(Model):
         return before.put(f"~run/{n}"), error
 
     def holder(self, finishes: bool) -> Program:
-        """For mending: the supervisor of whatever runs. It lives; whether its process is ever done by itself is another question."""
+        """For mending: the supervisor of whatever runs. It lives; whether its process is ever done by itself is another
+        question.
+        """
         found = yield pick("running/")
         return ("end", int(found[-1]), "done", None) if finishes else ("obey", int(found[-1]), None)
 
-    def work(self, n: int, then: tuple[object, ...]) -> Program:
-        """Until the process is over or an order stops it. A look at the orders may come at any time, so one look decides it."""
+    def work(self, n: int, then: Then) -> Program:
+        """Until the process is over or an order stops it. A look at the orders may come at any time, so one look
+        decides it.
+        """
         over = yield choose("done", "failed", "")
         return ("end", n, over, then) if over else ("obey", n, then)
 
-    def obey(self, n: int, then: tuple[object, ...] | None) -> Program:
+    def obey(self, n: int, then: Then) -> Program:
         if (yield has("verdict")):
             return "end", n, "cancelled", then
         for order in (yield rows(f"order/{n}." if self.keeps("orders name the attempt") else "order/")):
@@ -124,7 +170,9 @@ class Moves(Model):
                 return "end", n, "moved", then
         return ("end", n, "done", then) if then is not None else None
 
-    def stopped(self, before: Bucket, _: Bucket, __: None, n: int, order: str, fresh: bool) -> tuple[Bucket, str | None]:
+    def stopped(
+        self, before: Bucket, _: Bucket, __: None, n: int, order: str, fresh: bool
+    ) -> tuple[Bucket, str | None]:
         if not order.startswith(f"order/{n}."):
             return before, f"{order} stopped another attempt than its own: {n}"
         if not fresh and "drain" not in before:
@@ -133,7 +181,7 @@ class Moves(Model):
 
     # ---- the end and what follows
 
-    def end(self, n: int, how: str, then: tuple[object, ...] | None) -> Program:
+    def end(self, n: int, how: str, then: Then) -> Program:
         spent = 0
         if n > 1:
             spent = _spent((yield get(f"end/{n - 1}")))
@@ -155,10 +203,14 @@ class Moves(Model):
             return then
         return "settle", n, f"{how}.{spent}", then
 
-    def ended(self, before: Bucket, after: Bucket, won: bool, n: int, how: str, spent: int, late: bool, held: bool) -> tuple[Bucket, str | None]:
+    def ended(
+        self, before: Bucket, after: Bucket, won: bool, n: int, how: str, spent: int, late: bool, held: bool
+    ) -> tuple[Bucket, str | None]:
         if not won:
             return after, None
-        failed = sum((before.get(f"end/{m}") or "").startswith("retry") for m in range(1, n)) + (how in ("retry", "failed"))
+        failed = sum((before.get(f"end/{m}") or "").startswith("retry") for m in range(1, n)) + (
+            how in ("retry", "failed")
+        )
         error = None
         if spent != failed:
             error = f"{spent} failures are charged after {failed}"
@@ -166,7 +218,7 @@ class Moves(Model):
             error = "another attempt was decided after the cancel was acknowledged"
         return (after.drop(f"~run/{n}") if held else after), error
 
-    def settle(self, n: int, how: str, then: tuple[object, ...] | None) -> Program:
+    def settle(self, n: int, how: str, then: Then) -> Program:
         early = not self.keeps("moved is followed")
         if early:
             yield drop(f"running/{n}")
@@ -182,7 +234,7 @@ class Moves(Model):
             yield drop(f"running/{n}")
         return then
 
-    def move(self, n: int, then: tuple[object, ...] | None) -> Program:
+    def move(self, n: int, then: Then) -> Program:
         if self.keeps("requeue: new before old"):
             yield create(f"queued/{n}")
             yield drop(f"later/{n}")
@@ -202,7 +254,7 @@ class Moves(Model):
             return None
         return "order", int(found[-1]), ("mover", passes - 1)
 
-    def order(self, n: int, then: tuple[object, ...]) -> Program:
+    def order(self, n: int, then: Then) -> Program:
         if (yield has(f"end/{n}")):
             return then
         number = 1

@@ -1,14 +1,18 @@
-"""Delete and the reuse of a name: tombstones, incarnations, requests that are repeated, and everything that may still arrive for what was deleted.
+"""Delete and the reuse of a name: tombstones, incarnations, requests that are repeated, and everything that may still
+arrive for what was deleted.
 
-    jobs/<k> = request  deleted/<k> = request  open/<k>  queued/<k>  running/<k>  end/<k> = done | lost      all of one name; k is its incarnation
+    jobs/<k> = request  deleted/<k> = request  open/<k>  queued/<k>  running/<k>  end/<k> = done | lost
 
-A job here is one task with one attempt. `several` jobs have an `open/` entry from submit to their end; all have one while they are deleted. An end whose value
-is "late" was written by a zombie or a late request after its job was deleted: it is litter that means nothing, and the only such litter allowed.
+All keys are of one name; k is its incarnation.
+
+A job here is one task with one attempt. `several` jobs have an `open/` entry from submit to their end; all have one
+while they are deleted. An end whose value is "late" was written by a zombie or a late request after its job was
+deleted: it is litter that means nothing, and the only such litter allowed.
 """
 
 from __future__ import annotations
 
-from tests.model.engine import (
+from tests.model.language import (
     Bucket,
     Late,
     Mending,
@@ -16,6 +20,7 @@ from tests.model.engine import (
     Program,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
@@ -39,10 +44,14 @@ LATE_ATTEMPT = Late(1, 0, ("queued/", "running/", "end/"))
 ONE: tuple[tuple[str, object], ...] = (("several", False), ("tombstones swept", False), ("tombstone last", False))
 SEVERAL: tuple[tuple[str, object], ...] = (("several", True), ("tombstones swept", True), ("tombstone last", False))
 LAST: tuple[tuple[str, object], ...] = (("several", False), ("tombstones swept", False), ("tombstone last", True))
-RETIRED = (*ONE,
-           ("start", (("deleted/1", "A"), ("deleted/2", "B"), ("jobs/3", "C"), ("end/3", "done"))))
-REUSED = (*LAST, ("start", (("deleted/1", "X"), ("jobs/2", "A"), ("end/2", "done"),
-           ("~made/A", "2"), ("~job/2", "A"), ("~ended/2", ""))))
+RETIRED = (*ONE, ("start", (("deleted/1", "A"), ("deleted/2", "B"), ("jobs/3", "C"), ("end/3", "done"))))
+REUSED = (
+    *LAST,
+    (
+        "start",
+        (("deleted/1", "X"), ("jobs/2", "A"), ("end/2", "done"), ("~made/A", "2"), ("~job/2", "A"), ("~ended/2", "")),
+    ),
+)
 AT_ONCE = "two submit, one deletes"
 REPEATED = "a request is repeated while its job is deleted"
 AGAIN = "a request is repeated after the name's second life"
@@ -56,44 +65,101 @@ class Names(Model):
     name = "names"
     question = "delete, name reuse, repeated requests"
     rules = (
-        Rule("tombstone after create", "a submitter that won looks for the tombstone, afterwards", "incarnation", "tombstone after create", AT_ONCE),
-        Rule("tombstone before jobs/", "the tombstone stands before jobs/ goes", "one incarnation for two requests", "delete order", AT_ONCE),
+        Rule("tombstone after create", "who won looks for it", "incarnation", "tombstone after create", AT_ONCE),
+        Rule(
+            "tombstone before jobs/",
+            "the tombstone stands before jobs/ goes",
+            "one incarnation for two requests",
+            "delete order",
+            AT_ONCE,
+        ),
         Rule("jobs/ before status", "jobs/ goes before the end records", STARTED, setting=DELETED),
-        Rule("job read after the looks", "the gate reads the job after it looked for end and tombstone", STARTED, setting=DELETED),
-        Rule("tombstone looked for last", "a status may be gone: the tombstone is looked for after the end, not beside it", STARTED, setting=COMES_BACK),
-        Rule("gate looks for the job", "no job, or a tombstone: an orphan", f"{STARTED} | {UNFINISHED}", "gate looks for the job", DELETED),
-        Rule("an orphan gets no end", "its entry and claim are dropped, nothing is written", UNFINISHED, setting=DELETED),
-        Rule("open/ before the tombstone", "a deletion is announced before it is decided", UNFINISHED, "delete order", AT_ONCE),
+        Rule(
+            "job read after the looks",
+            "the gate reads the job after it looked for end and tombstone",
+            STARTED,
+            setting=DELETED,
+        ),
+        Rule(
+            "tombstone looked for last",
+            "a status may be gone: the tombstone is looked for after the end, not beside it",
+            STARTED,
+            setting=COMES_BACK,
+        ),
+        Rule(
+            "gate looks for the job",
+            "no job, or a tombstone: an orphan",
+            f"{STARTED} | {UNFINISHED}",
+            "gate looks for the job",
+            DELETED,
+        ),
+        Rule("an orphan gets no end", "its entry and claim are dropped, no more", UNFINISHED, setting=DELETED),
+        Rule("open/ before the tombstone", "announced, then decided", UNFINISHED, "delete order", AT_ONCE),
         Rule("open/ last", "... and struck off when all is gone", UNFINISHED, "delete order", AT_ONCE),
-        Rule("open/ is left to the deletion", "a submitter that met a tombstone leaves open/ alone", UNFINISHED, setting=AT_ONCE),
-        Rule("tombstones are swept", "before a tombstone is retired its deletion is carried out once more", UNFINISHED, setting=SWEPT),
+        Rule(
+            "open/ is left to the deletion",
+            "a submitter that met a tombstone leaves open/ alone",
+            UNFINISHED,
+            setting=AT_ONCE,
+        ),
+        Rule(
+            "tombstones are swept",
+            "before a tombstone is retired its deletion is carried out once more",
+            UNFINISHED,
+            setting=SWEPT,
+        ),
         Rule("jobs/ is swept", "the tick finds a job without any trace and queues it", LOST, setting=AT_ONCE),
-        Rule("the sweep minds tombstones", "a job that came back under its tombstone is dropped", UNFINISHED, setting="a deletion, the job's PUT comes again"),
-        Rule("a repeated request is its job", "the same request id finds the job that it made", LIVING, setting="a request is sent twice"),
+        Rule(
+            "the sweep minds tombstones",
+            "a job that came back under its tombstone is dropped",
+            UNFINISHED,
+            setting="a deletion, the job's PUT comes again",
+        ),
+        Rule(
+            "a repeated request is its job",
+            "the same request id finds the job that it made",
+            LIVING,
+            setting="a request is sent twice",
+        ),
         Rule("met in a deletion under way", "... also one whose deletion is under way", TWICE, setting=REPEATED),
         Rule("met in a later tombstone", "... also a tombstone that is not its name's first", TWICE, setting=AGAIN),
         Rule("the first tombstone is kept", "as long as any later incarnation is known", LIVING, setting=RETIRES),
     )
     small = (
-        Setting(AT_ONCE, (("submitter", "A"), ("submitter", "B"), ("worker", 1), ("deleter",), ("tick", 1)), options=ONE),
-        Setting("a request is sent twice", (("submitter", "A"), ("submitter", "A"), ("worker", 1), ("tick", 1)), LATE_PUT, options=ONE),
-        Setting(REPEATED, (("submitter", "A"), ("worker", 1), ("deleter",), ("submitter", "A")), LATE_PUT, ONE),
-        Setting(DELETED, (("submitter", "A"), ("worker", 1), ("worker", 1), ("deleter",), ("tick", 1)), LATE_ATTEMPT, ONE),
-        Setting(COMES_BACK, (("submitter", "A"), ("worker", 1), ("worker", 1), ("deleter",), ("submitter", "B")), Late(), LAST),
-        Setting("a deletion, the job's PUT comes again", (("submitter", "A"), ("worker", 1), ("worker", 1), ("deleter",)), LATE_PUT, LAST),
-        Setting(SWEPT, (("submitter", "A"), ("submitter", "B"), ("worker", 1), ("deleter",)), Late(1, 1, ("queued/",), ("open/",)), SEVERAL),
-        Setting(RETIRES, (("retirer",), ("submitter", "D"), ("deleter",)), options=RETIRED),
-        Setting(AGAIN, (("deleter",), ("submitter", "A"), ("submitter", "B"), ("worker", 1)), options=REUSED),
+        Setting(AT_ONCE, "submitter A, submitter B, worker 1, deleter, tick 1", options=ONE),
+        Setting("a request is sent twice", "submitter A, submitter A, worker 1, tick 1", LATE_PUT, options=ONE),
+        Setting(REPEATED, "submitter A, worker 1, deleter, submitter A", LATE_PUT, ONE),
+        Setting(DELETED, "submitter A, worker 1, worker 1, deleter, tick 1", LATE_ATTEMPT, ONE),
+        Setting(COMES_BACK, "submitter A, worker 1, worker 1, deleter, submitter B", Late(), LAST),
+        Setting("a deletion, the job's PUT comes again", "submitter A, worker 1, worker 1, deleter", LATE_PUT, LAST),
+        Setting(SWEPT, "submitter A, submitter B, worker 1, deleter", Late(1, 1, ("queued/",), ("open/",)), SEVERAL),
+        Setting(RETIRES, "retirer, submitter D, deleter", options=RETIRED),
+        Setting(AGAIN, "deleter, submitter A, submitter B, worker 1", options=REUSED),
     )
     large = (
-        Setting("two submit, two work, one deletes, a tick",
-                (("submitter", "A"), ("submitter", "B"), ("worker", 1), ("worker", 1), ("deleter",), ("tick", 1)), options=LAST),
-        Setting("two submit, two deletions, late requests", (("submitter", "A"), ("submitter", "B"), ("worker", 2), ("deleter",), ("deleter",)),
-                LATE_PUT, LAST),
-        Setting("repeated, deleted, a tick, late requests", (("submitter", "A"), ("submitter", "A"), ("worker", 1), ("deleter",), ("tick", 1)),
-                LATE_PUT, LAST),
-        Setting("several tasks, a tick, open/ deleted again", (("submitter", "A"), ("submitter", "B"), ("worker", 1), ("deleter",), ("tick", 1)),
-                Late(0, 1, (), ("open/",)), SEVERAL),
+        Setting(
+            "two submit, two work, one deletes, a tick",
+            "submitter A, submitter B, worker 1, worker 1, deleter, tick 1",
+            options=LAST,
+        ),
+        Setting(
+            "two submit, two deletions, late requests",
+            "submitter A, submitter B, worker 2, deleter, deleter",
+            LATE_PUT,
+            LAST,
+        ),
+        Setting(
+            "repeated, deleted, a tick, late requests",
+            "submitter A, submitter A, worker 1, deleter, tick 1",
+            LATE_PUT,
+            LAST,
+        ),
+        Setting(
+            "several tasks, a tick, open/ deleted again",
+            "submitter A, submitter B, worker 1, deleter, tick 1",
+            Late(0, 1, (), ("open/",)),
+            SEVERAL,
+        ),
     )
 
     def start(self) -> dict[str, str]:
@@ -119,8 +185,7 @@ class Names(Model):
     # ---- submit
 
     def submitter(self, request: str) -> Program:
-        return "take", request, 1
-        yield
+        return "take", request, (yield choose(1))
 
     def take(self, request: str, k: int) -> Program:
         if k > INCARNATIONS:
@@ -221,7 +286,7 @@ class Names(Model):
             return after.put(f"end/{k}", "late"), None
         return (after.put(f"~ended/{k}") if won else after), None
 
-    def settle(self, k: int, then: tuple[object, ...]) -> Program:
+    def settle(self, k: int, then: Then) -> Program:
         yield drop(f"queued/{k}")
         if self.options["several"]:
             yield drop(f"open/{k}")
@@ -246,7 +311,7 @@ class Names(Model):
     def buried(self, _: Bucket, after: Bucket, __: bool, k: int) -> tuple[Bucket, str | None]:
         return after.put(f"~deleted/{k}"), None
 
-    def finish_deletion(self, k: int, then: tuple[object, ...] | None) -> Program:
+    def finish_deletion(self, k: int, then: Then) -> Program:
         if not self.keeps("open/ last"):
             yield drop(f"open/{k}")
         if not self.keeps("jobs/ before status"):
@@ -258,7 +323,9 @@ class Names(Model):
         return then
 
     def retirer(self) -> Program:
-        """A tombstone goes after 30 days, which outlive every request and every paused client; the newest of a name stays longer."""
+        """A tombstone goes after 30 days, which outlive every request and every paused client; the newest of a name
+        stays longer.
+        """
         found = yield pick("deleted/")
         stones = yield rows("deleted/")
         if found == stones[-1] or (found == "deleted/1" and self.keeps("the first tombstone is kept")):
@@ -289,7 +356,7 @@ class Names(Model):
             return "mend", k, then
         return ("sweep", k, then) if self.keeps("jobs/ is swept") or kind == "open" else then
 
-    def mend(self, k: int, then: tuple[object, ...]) -> Program:
+    def mend(self, k: int, then: Then) -> Program:
         if not (yield has(f"end/{k}")):
             if not (yield has(f"jobs/{k}")):
                 yield drop(f"queued/{k}", f"running/{k}")
@@ -297,7 +364,7 @@ class Names(Model):
             yield create(f"end/{k}", "lost", also=("ended", k))
         return "settle", k, then
 
-    def sweep(self, k: int, then: tuple[object, ...]) -> Program:
+    def sweep(self, k: int, then: Then) -> Program:
         if not (yield has(f"jobs/{k}")):
             return then
         for kind in ("queued", "running", "end"):

@@ -1,15 +1,19 @@
-"""Who may decide a death: a tick that saw an attempt twice, unchanged, a lease apart; the worker's word; claims that never came to anything.
+"""Who may decide a death: a tick that saw an attempt twice, unchanged, a lease apart; the worker's word; claims that
+never came to anything.
 
-    running = <since>   beat = <when>   word = <nonce>@<when>   observed = <what was seen last>/<since when>   end = lost | undelivered | done
-    the world:  now   alive (the supervisor)   asleep   cut (its connection is dead)   down (the store)   agent (a broadcast that never stops)
+    running = <since>   beat = <when>   word = <nonce>@<when>   observed = <what was seen last>/<since when>
+    end = lost | undelivered
+    the world:  now   alive (the supervisor)   asleep   cut (its connection is dead)   down (the store)
+                agent (a broadcast that never stops)
 
-Time is counted in leases (TTL): a live supervisor that can reach the store beats before each next one, an attempt is stale two after its last beat. What passes
-between two requests of one program may be any number of them. Not here: checkpoints as a signal, the brake, a provider's word.
+Time is counted in leases (TTL): a live supervisor that can reach the store beats before each next one, an attempt is
+stale two after its last beat. What passes between two requests of one program may be any number of them. Not here:
+checkpoints as a signal, the brake, a provider's word.
 """
 
 from __future__ import annotations
 
-from tests.model.engine import (
+from tests.model.language import (
     Bucket,
     Mending,
     Model,
@@ -17,10 +21,10 @@ from tests.model.engine import (
     Request,
     Rule,
     Setting,
+    Then,
     choose,
     create,
     drop,
-    get,
     has,
     put,
     stat,
@@ -49,30 +53,58 @@ class Reap(Model):
     rules = (
         Rule("seen twice", "stale arms; down needs an arming a lease old", HEALTHY, setting=OUTAGE),
         Rule("an arming is for what was seen", "a beat since then voids it", HEALTHY, setting=OUTAGES),
-        Rule("the store stays up for a beat", "assumed: between two outages every live supervisor reaches it once", HEALTHY, setting=OUTAGES),
-        Rule("reads are fresh", "the end is created right after the oldest of its reads, else they are repeated", HEALTHY, setting=SLEEP),
+        Rule(
+            "the store stays up for a beat",
+            "assumed: between two outages every live supervisor reaches it once",
+            HEALTHY,
+            setting=OUTAGES,
+        ),
+        Rule(
+            "reads are fresh",
+            "the end is created right after the oldest of its reads, else they are repeated",
+            HEALTHY,
+            setting=SLEEP,
+        ),
         Rule("the worker's word", "a fresh broadcast that names the attempt clears it", HEALTHY, setting=CUT),
         Rule("the word names the claim", "... with the nonce of the claim that stands", STUCK, setting=IMPOSTOR),
-        Rule("a failed read is no evidence", "what could not be read is not taken for absent", HEALTHY, setting=UNREADABLE),
+        Rule(
+            "a failed read is no evidence",
+            "what could not be read is not taken for absent",
+            HEALTHY,
+            setting=UNREADABLE,
+        ),
         Rule("a claim counts as a beat", "a claim without a beat grows stale like one", STUCK, setting=NEVER_BEGAN),
-        Rule("undelivered spends nothing", "a claim without a beat is ended as undelivered", CHARGED, setting=NEVER_BEGAN),
+        Rule(
+            "undelivered spends nothing", "a claim without a beat is ended as undelivered", CHARGED, setting=NEVER_BEGAN
+        ),
     )
     small = (
-        Setting(OUTAGE, (("supervisor", True), ("tick", 3), ("tick", 1), ("clock", 4), ("outage", 1)), options=(("beat", "0"), ("alive", True))),
-        Setting(OUTAGES, (("supervisor", False), ("tick", 4), ("clock", 6), ("outage", 3)), options=(("beat", "0"), ("alive", True))),
-        Setting(CUT, (("supervisor", False), ("agent", "mine"), ("cut",), ("tick", 4), ("clock", 5)),
-                options=(("beat", "0"), ("alive", True), ("agent", True))),
-        Setting(SLEEP, (("sleeper",), ("tick", 3), ("clock", 5)), options=(("beat", "0"), ("alive", True))),
-        Setting(NEVER_BEGAN, (("tick", 3), ("tick", 2), ("clock", 4)), options=(("beat", None), ("alive", False))),
-        Setting(IMPOSTOR, (("agent", "other"), ("tick", 3), ("clock", 4)), options=(("beat", "0"), ("alive", False), ("agent", True))),
-        Setting(UNREADABLE, (("supervisor", True), ("tick", 4), ("clock", 5)), options=(("beat", "0"), ("alive", True), ("unreadable", True))),
+        Setting(OUTAGE, "supervisor 1, tick 3, tick 1, clock 4, outage 1", options=(("beat", "0"), ("alive", True))),
+        Setting(OUTAGES, "supervisor 0, tick 4, clock 6, outage 3", options=(("beat", "0"), ("alive", True))),
+        Setting(
+            CUT,
+            "supervisor 0, agent mine, cut, tick 4, clock 5",
+            options=(("beat", "0"), ("alive", True), ("agent", True)),
+        ),
+        Setting(SLEEP, "sleeper, tick 3, clock 5", options=(("beat", "0"), ("alive", True))),
+        Setting(NEVER_BEGAN, "tick 3, tick 2, clock 4", options=(("beat", None), ("alive", False))),
+        Setting(IMPOSTOR, "agent other, tick 3, clock 4", options=(("beat", "0"), ("alive", False), ("agent", True))),
+        Setting(
+            UNREADABLE, "supervisor 1, tick 4, clock 5", options=(("beat", "0"), ("alive", True), ("unreadable", True))
+        ),
     )
     large = (
-        Setting("a death or none, two outages, two ticks", (("supervisor", True), ("tick", 4), ("tick", 2), ("clock", 5), ("outage", 2)),
-                options=(("beat", "0"), ("alive", True))),
-        Setting("a sleep, two ticks", (("sleeper",), ("tick", 3), ("tick", 2), ("clock", 6)), options=(("beat", "0"), ("alive", True))),
-        Setting("cut off, outages, two ticks", (("supervisor", True), ("agent", "mine"), ("cut",), ("tick", 4), ("tick", 3), ("clock", 6), ("outage", 2)),
-                options=(("beat", "0"), ("alive", True), ("agent", True))),
+        Setting(
+            "a death or none, two outages, two ticks",
+            "supervisor 1, tick 4, tick 2, clock 5, outage 2",
+            options=(("beat", "0"), ("alive", True)),
+        ),
+        Setting("a sleep, two ticks", "sleeper, tick 3, tick 2, clock 6", options=(("beat", "0"), ("alive", True))),
+        Setting(
+            "cut off, outages, two ticks",
+            "supervisor 1, agent mine, cut, tick 4, tick 3, clock 6, outage 2",
+            options=(("beat", "0"), ("alive", True), ("agent", True)),
+        ),
     )
 
     def start(self) -> dict[str, str]:
@@ -121,7 +153,11 @@ class Reap(Model):
         return None
 
     def goes_down(self, before: Bucket, _: Bucket, __: None) -> tuple[Bucket, str | None] | None:
-        if self.keeps("the store stays up for a beat") and "alive" in before and before.get("beat") != before.held["now"]:
+        if (
+            self.keeps("the store stays up for a beat")
+            and "alive" in before
+            and before.get("beat") != before.held["now"]
+        ):
             return None
         return before.put("down"), None
 
@@ -166,7 +202,9 @@ class Reap(Model):
         return before.drop("asleep").put("~awake", before.held["now"]), None
 
     def agent(self, nonce: str) -> Program:
-        """Broadcasts that it holds the attempt. Another worker's agent may believe so too: its claim had no answer, and lost."""
+        """Broadcasts that it holds the attempt. Another worker's agent may believe so too: its claim had no answer, and
+        lost.
+        """
         yield put("word", also=("says", nonce))
         return "agent", nonce
 
@@ -201,9 +239,15 @@ class Reap(Model):
         last = since if beat is None else beat
         if now - int(last) < STALE:
             return then
-        return "judge", last, now, "undelivered" if beat is None and self.keeps("undelivered spends nothing") else "lost", then
+        return (
+            "judge",
+            last,
+            now,
+            "undelivered" if beat is None and self.keeps("undelivered spends nothing") else "lost",
+            then,
+        )
 
-    def judge(self, last: str, read_at: int, how: str, then: tuple[object, ...]) -> Program:
+    def judge(self, last: str, read_at: int, how: str, then: Then) -> Program:
         """`read_at`: when the beat was read. The end must follow the *oldest* of the reads it rests on."""
         word, now = yield stat("word")
         if word is not None and self.keeps("the worker's word"):
@@ -221,7 +265,9 @@ class Reap(Model):
         yield create("end", how, also=("reaped", read_at, how))
         return then
 
-    def reaped(self, before: Bucket, after: Bucket, won: bool, read_at: int, how: str) -> tuple[Bucket, str | None] | None:
+    def reaped(
+        self, before: Bucket, after: Bucket, won: bool, read_at: int, how: str
+    ) -> tuple[Bucket, str | None] | None:
         now = int(before.held["now"])
         if self.keeps("reads are fresh") and now != read_at:
             return None  # it reads again: another pass
