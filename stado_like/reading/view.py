@@ -10,7 +10,7 @@ their job.
     running/<a>               claimed, no heartbeat yet: Preparing
     none of them              Pending: why is in `reading/waiting`
 
-A finished one-task job costs a GET of the job, a LIST of its status and a GET per end.
+A finished one-task job costs a GET of the job, a HEAD of its tombstone, a LIST of its status and a GET per end.
 """
 
 from __future__ import annotations
@@ -120,15 +120,14 @@ def no_such_task(job: Job, terms: Terms, rank: int) -> NotFound:
 
 def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
     job = bucket.job(j)
-    if job is None:
+    # The object of a deleted job is back for a moment when its name is used again, or a request comes late: only the
+    # tombstone tells.
+    if job is None or any(bucket.present(keys.tombstone(j))):
         raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
     terms = terms_of(job.document)
     listed = load.list_status(bucket, j)
     final = bucket.final(j) if terms.several else None
     over = final is not None
-    if not over and not listed.ends and any(bucket.present(keys.tombstone(j))):
-        # Its object is back for a moment, because its name is used again or a request came late.
-        raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
     verdict = bucket.verdict(j) if "verdict" in listed.own and not over else None
     claims: frozenset[int] = frozenset()
     if terms.several and not over:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.view import read_job
 from stado_like.errors import NotFound
 from stado_like.job import budget, codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
+from stado_like.reading.view import read_job
 from tests.sim.fault_store import Change, SharedBucket
 from tests.sim.seen import Seen, Start
 
@@ -56,7 +56,7 @@ def attempts_follow_each_other(seen: Seen, change: Change) -> Iterator[str]:
     a = _end_created(seen, change)
     if a is None or a.n == 1:
         return
-    before = seen.end_records.get(keys.attempt_of(a.job, a.rank, a.n - 1))
+    before = seen.end_records.get(keys.AttemptId(a.job, a.rank, a.n - 1))
     if before is None or before.is_final:
         yield f"{change.actor} ended {a}, though the attempt before it {'was final' if before else 'never ended'}"
 
@@ -67,7 +67,7 @@ def budgets_are_spent_once(seen: Seen, change: Change) -> Iterator[str]:
     if a is None or a.job not in seen.terms:
         return
     end = seen.end_records[a]
-    previous = seen.end_records.get(keys.attempt_of(a.job, a.rank, a.n - 1))
+    previous = seen.end_records.get(keys.AttemptId(a.job, a.rank, a.n - 1))
     before = previous.budgets if previous else Budgets()
     running_s = end.ended_at - end.running_at if end.running_at else 0.0
     possible = []
@@ -96,7 +96,7 @@ def acknowledged_jobs_are_reachable(seen: Seen, change: Change) -> Iterator[str]
 def _one_task_reachable(seen: Seen, j: JobId) -> bool:
     if 0 in seen.finished[j]:
         return True
-    a = keys.attempt_of(j, 0, seen.last_n[j, 0] + 1)
+    a = keys.AttemptId(j, 0, seen.last_n[j, 0] + 1)
     if seen.entries[a] or seen.holds(keys.running(a)):
         return True
     if a.previous is not None and seen.holds(keys.running(a.previous)):
@@ -270,6 +270,10 @@ class Judge:
             for what in rule(self.seen, change):
                 self.seen.violate(rule.__name__, what)
 
+    def refused(self, key: str, standing: bytes, sent: bytes) -> None:
+        if "/end." in key and standing != sent:
+            self.seen.refused_ends += 1
+
     def started(self, a: AttemptId, who: str, nonce: str) -> None:
         start = self.seen.start(a, who, nonce)
         for rule in ON_START:
@@ -298,7 +302,7 @@ def _end_created(seen: Seen, change: Change) -> AttemptId | None:
     if j is None or j in seen.removed:
         return None
     status = keys.parse_status(j, change.key)
-    a = keys.attempt_of(j, status.rank, status.n)
+    a = keys.AttemptId(j, status.rank, status.n)
     return a if seen.ends.get(a) == change.after else None
 
 

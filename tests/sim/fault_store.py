@@ -40,6 +40,10 @@ class Change:
 class Watcher(Protocol):
     def changed(self, change: Change) -> None: ...
 
+    def refused(self, key: str, standing: bytes, sent: bytes) -> None:
+        """A create that was refused by other bytes."""
+        ...
+
 
 class SharedBucket:
     """The bucket itself, its clock, whoever watches it, and what it held a while ago (for stale lists)."""
@@ -218,7 +222,15 @@ class FaultStore:
     # ---- the store's operations
 
     def create(self, key: str, body: bytes) -> Write:
-        return self._write("create", key, lambda: self.shared.store.create(key, body))
+        return self._write("create", key, lambda: self._create(key, body))
+
+    def _create(self, key: str, body: bytes) -> Write:
+        answer = self.shared.store.create(key, body)
+        if isinstance(answer, Rejected):
+            standing = self.shared.peek(key) or b""
+            for watcher in self.shared.watchers:
+                watcher.refused(key, standing, body)
+        return answer
 
     def put(self, key: str, body: bytes) -> Write:
         return self._write("put", key, lambda: self.shared.store.put(key, body))

@@ -10,7 +10,6 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from tests.sim.faults import Rates, Storm
 from tests.sim.host import Host
 from tests.sim.people import Person
 from tests.sim.plan import Plan
-from tests.sim.world import Actor, World
+from tests.sim.world import EPOCH_S, Actor, World
 
 REST_WITHIN_S = 3600.0
 RECOVERS_WITHIN_S = 45.0
@@ -55,7 +54,6 @@ class Fleet:
         self.storm = Storm(self.world, Rates(self.plan.rates))
         self.shared.faults = self.storm
         self.struck: Counter[str] = Counter()
-        self.refused_ends = 0
         self.held_ticks = 0
         self._disk = Path(tempfile.mkdtemp(prefix="stado-sim-", dir=_memory_disk()))
         self._healed = False
@@ -79,6 +77,10 @@ class Fleet:
         self.world.stop()
         self.shared.close()
         shutil.rmtree(self._disk, ignore_errors=True)
+
+    @property
+    def lasted_s(self) -> float:
+        return self.world.now_s - EPOCH_S
 
     # ---- the run
 
@@ -240,6 +242,9 @@ class Fleet:
         if "/end." in change.key and change.before is None and change.after is not None:
             self._no_healthy_task_is_reaped(codec.decode(End, change.after, change.key), change)
 
+    def refused(self, key: str, standing: bytes, sent: bytes) -> None:
+        """The judge counts them."""
+
     def _no_healthy_task_is_reaped(self, end: End, change: Change) -> None:
         if not change.actor.startswith("tick") or change.late or end.cause not in (Cause.MACHINE_LOST, Cause.UNDELIVERED):
             return
@@ -255,6 +260,3 @@ class Fleet:
 
 def _memory_disk() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-Runner = Callable[[int], Fleet]

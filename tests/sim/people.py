@@ -10,11 +10,11 @@ from typing import Any
 
 from stado_like.bucket import cancel, delete, submit
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.view import read_job
 from stado_like.errors import Conflict, NotFound, StoreError
 from stado_like.job.keys import JobId
 from stado_like.job.states import TERMINAL_JOB
 from stado_like.job.terms import terms_of
+from stado_like.reading.view import read_job
 from tests.sim.checkers import Judge
 from tests.sim.plan import some_job
 from tests.sim.world import World

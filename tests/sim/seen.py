@@ -52,6 +52,8 @@ class Seen:
     reported: dict[JobId, str] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     """Keys whose present bytes came by a request that arrived late."""
+    refused_ends: int = 0
+    """Creates of an end that another's end refused: zombies that came too late."""
     violations: list[str] = field(default_factory=list)
 
     # ---- events that no key shows
@@ -128,7 +130,7 @@ class Seen:
         status = keys.parse_status(j, change.key)
         if status.kind != "end" or change.after is None:
             return
-        a = keys.attempt_of(j, status.rank, status.n)
+        a = keys.AttemptId(j, status.rank, status.n)
         if a in self.ends:
             return
         end = codec.decode(End, change.after, change.key)
@@ -145,7 +147,7 @@ class Seen:
     def final_end(self, j: JobId, rank: int) -> AttemptId | None:
         if rank not in self.finished[j]:
             return None
-        return keys.attempt_of(j, rank, self.last_n[j, rank])
+        return keys.AttemptId(j, rank, self.last_n[j, rank])
 
     def holds(self, key: str) -> bool:
         return self.shared.peek(key) is not None
