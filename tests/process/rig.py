@@ -186,7 +186,7 @@ class Rig:
     # ---- seeing
 
     def end(self, j: JobId, rank: int = 0, n: int = 1, within_s: float = 20.0) -> End:
-        a = keys.attempt_of(j, rank, n)
+        a = keys.AttemptId(j, rank, n)
         return until(lambda: self.bucket.end(a), within_s, f"{a} ends; {self.told(a)}")
 
     def last(self, j: JobId, rank: int = 0, within_s: float = 20.0) -> tuple[int, End]:
@@ -200,14 +200,14 @@ class Rig:
 
     def settled(self, j: JobId, rank: int = 0, n: int = 1, within_s: float = 10.0) -> None:
         """Until nothing of the attempt is in any index."""
-        a = keys.attempt_of(j, rank, n)
+        a = keys.AttemptId(j, rank, n)
         until(lambda: not any(self.bucket.present(keys.running(a))), within_s, f"the claim of {a} goes")
 
     def output(self, j: JobId, rank: int = 0, n: int = 1) -> bytes:
-        return b"".join(logs.read_raw(self.bucket, keys.attempt_of(j, rank, n)))
+        return b"".join(logs.read_raw(self.bucket, keys.AttemptId(j, rank, n)))
 
     def beat(self, j: JobId, rank: int = 0, n: int = 1) -> Heartbeat | None:
-        found = self.bucket.heartbeat(keys.attempt_of(j, rank, n))
+        found = self.bucket.heartbeat(keys.AttemptId(j, rank, n))
         return found.record if found is not None else None
 
     def running(self, j: JobId, rank: int = 0, n: int = 1, within_s: float = 15.0) -> Heartbeat:

@@ -10,11 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 import orjson
+import psutil
 import pytest
 
-from stado_like.bucket import finish
+from stado_like.bucket import doorbell, finish
+from stado_like.bucket.end import Seen, end_attempt
+from stado_like.bucket.settle import settle
 from stado_like.job import keys
+from stado_like.job.budget import Ended
 from stado_like.job.keys import JobId
+from stado_like.job.records import End
 from stado_like.job.states import Cause, Outcome
 from stado_like.job.terms import terms_of
 from stado_worker.shim.cgroup import AttemptGroup
@@ -75,11 +80,11 @@ def test_agent_killed_tasks_go_on_and_are_adopted(rig: Rig) -> None:
     first = rig.worker("w1", *ROOM)
     j, log, gate = gated(rig, 3)
     began(rig, log, 3)
-    supervisors = {first.supervisor(keys.attempt_of(j, rank, 1)) for rank in range(3)}
+    supervisors = {first.supervisor(keys.AttemptId(j, rank, 1)) for rank in range(3)}
     first.kill()
     second = rig.worker("w1", *ROOM)
     assert "adopted 3" in second.said()
-    assert {second.supervisor(keys.attempt_of(j, rank, 1)) for rank in range(3)} == supervisors
+    assert {second.supervisor(keys.AttemptId(j, rank, 1)) for rank in range(3)} == supervisors
     gate.touch()
     all_once(rig, j, log, 3)
 
@@ -116,7 +121,7 @@ def test_stopped_nursery_wakes_after_its_agent_was_replaced(rig: Rig) -> None:
     old = first.nursery()
     os.kill(old, signal.SIGSTOP)
     j = rig.submit("asleep", f"echo $STADO_ATTEMPT >> {log}")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     until(lambda: first.folder(a).read_task(), 10, "the launch is asked of the stopped nursery")
     first.kill()
     second = rig.worker("w1", *ROOM)
@@ -127,7 +132,7 @@ def test_stopped_nursery_wakes_after_its_agent_was_replaced(rig: Rig) -> None:
     again = rig.submit("awake", "true")
     rig.end(again)
     assert effects(log) == Counter([str(n)])
-    assert rig.bucket.end(keys.attempt_of(j, 0, n + 1)) is None
+    assert rig.bucket.end(keys.AttemptId(j, 0, n + 1)) is None
     assert second.process.poll() is None
 
 
@@ -168,7 +173,7 @@ def test_supervisor_killed_its_whole_tree_dies_and_the_attempt_is_down_at_once(r
         f"setsid {clear}sleep 417.25 & setsid sh -c '(trap \"\" TERM; sleep 417.25) & sleep 417.25' & sleep 417.25"
     )
     j = rig.submit("killed", script)
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     until(lambda: len(carrying("sleep 417.25")) >= 4, 5, "the whole tree runs")
     assert ((worker.folder(a).read_proc() or {})["group"] is not None) == grouped
@@ -200,7 +205,7 @@ def away(rig: Rig, *, gone: bool) -> None:
 
 
 def kept_record(worker: WorkerProcess, j: JobId) -> bytes:
-    plain = worker.folder(keys.attempt_of(j, 0, 1)).read_exit() or {}
+    plain = worker.folder(keys.AttemptId(j, 0, 1)).read_exit() or {}
     return str(plain.get("record", "")).encode()
 
 
@@ -211,7 +216,7 @@ def test_end_is_replayed_with_the_same_bytes(rig: Rig, again: bool) -> None:
     gate = rig.folder / "gate"
     script = f"while [ ! -e {gate} ]; do sleep 0.02; done; echo said; exit 7"
     j = rig.submit("replayed", script, task={"restart_policy": "Never"})
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     rig.running(j)
     away(rig, gone=True)
@@ -238,7 +243,7 @@ def test_unlaunched_claim_is_taken_up_by_the_next_agent(rig: Rig) -> None:
     worker = rig.worker("w1", *ROOM)
     os.kill(worker.nursery(), signal.SIGSTOP)
     j = rig.submit("undelivered", "exit 0")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     until(lambda: worker.folder(a).read_task(), 10, "it is claimed")
     worker.kill()
     rig.worker("w1", *ROOM)
@@ -253,7 +258,7 @@ def test_claim_of_another_life_never_ends_what_somebody_else_runs(rig: Rig) -> N
     other = rig.worker("w2", *ROOM, state=rig.folder / "state-2")
     gate = rig.folder / "gate"
     j = rig.submit("theirs", f"while [ ! -e {gate} ]; do sleep 0.05; done")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     rig.running(j)
     mine = rig.state / "w1" / "attempts" / str(a)
     shutil.copytree(other.folder(a).path, mine, ignore=lambda _f, names: [n for n in names if n != "claim.json"])
@@ -284,7 +289,7 @@ def test_garbage_in_an_attempts_folder_stops_nobody(rig: Rig, name: str, body: b
     """One bad record never stops a loop: the worker goes on, and the attempt ends once, or is run again."""
     worker = rig.worker("w1", *ROOM)
     j = rig.submit("broken", "[ $STADO_ATTEMPT = 1 ] && sleep 300; exit 0")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     rig.running(j)
     worker.kill()
@@ -303,7 +308,72 @@ def test_killed_supervisor_of_a_retried_task_many_times(rig: Rig) -> None:
     worker = rig.worker("w1", *ROOM)
     j = rig.submit("again", "[ $STADO_ATTEMPT = 3 ] || sleep 300", resilience={"max_machine_restarts": 5})
     for n in (1, 2):
-        os.kill(worker.supervisor(keys.attempt_of(j, 0, n)), signal.SIGKILL)
+        os.kill(worker.supervisor(keys.AttemptId(j, 0, n)), signal.SIGKILL)
         assert rig.end(j, n=n).cause is Cause.MACHINE_LOST
     n, end = rig.last(j)
     assert (n, end.outcome, end.budgets.machine) == (3, Outcome.COMPLETED, 2)
+
+
+def ended_by_others(rig: Rig, j: JobId, n: int = 1) -> End:
+    """What a tick does with an attempt that it believes dead."""
+    job = rig.bucket.job(j)
+    assert job is not None
+    a = keys.AttemptId(j, 0, n)
+    ended = Ended(Cause.MACHINE_LOST, "thought dead")
+    end = end_attempt(rig.bucket, a, terms_of(job.document), ended, Seen(by="tick")).end
+    settle(rig.bucket, a, end, job=job)
+    return end
+
+
+def test_deaf_supervisor_of_an_ended_attempt_is_killed_by_its_agent(rig: Rig) -> None:
+    """Two live copies after a partition: whoever does not hear that its attempt is over is killed."""
+    worker = rig.worker("w1", "--cpus", "1", "--memory", "1GiB")
+    j = rig.submit("deaf", "[ $STADO_ATTEMPT = 2 ] || exec sleep 613.75", cores=1)
+    pid = worker.supervisor(keys.AttemptId(j, 0, 1))
+    os.kill(pid, signal.SIGSTOP)
+    end = ended_by_others(rig, j)
+
+    def swept() -> bool:
+        doorbell.ring(rig.bucket, ("queue", ""))  # as often as a minute's sweep would come
+        return not carrying("sleep 613.75") and not psutil.pid_exists(pid)
+
+    until(swept, 25, "the agent kills it")
+    assert rig.end(j) == end
+    second = rig.end(j, n=2)
+    assert second.outcome is Outcome.COMPLETED
+
+
+def test_supervisor_that_slept_longer_than_its_lease_goes_on_when_nobody_minded(rig: Rig) -> None:
+    """A machine that slept: the tree is frozen, the gate asked again, and attempt 1 finishes."""
+    worker = rig.worker("w1", *ROOM)
+    gate = rig.folder / "gate"
+    jobs = [rig.submit(f"slept-{i}", f"while [ ! -e {gate} ]; do sleep 0.05; done; echo {i}") for i in (0, 1)]
+    pids = [worker.supervisor(keys.AttemptId(j, 0, 1)) for j in jobs]
+    for j in jobs:
+        rig.running(j)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    asleep_s = time.monotonic()
+    ended_by_others(rig, jobs[1])
+    until(lambda: time.monotonic() - asleep_s > 10.5, 11, "more than a lease")
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    gate.touch()
+    end = rig.end(jobs[0])
+    assert (end.outcome, rig.output(jobs[0])) == (Outcome.COMPLETED, b"0\n")
+    assert rig.end(jobs[1]).reason == "thought dead"
+    assert rig.end(jobs[1], n=2).outcome is Outcome.COMPLETED
+
+
+def test_task_that_removes_its_own_folder_is_not_run_beside_itself(rig: Rig) -> None:
+    """The lock that says "alive" goes with the folder: whatever runs is killed before the attempt is ended."""
+    rig.worker("w1", *ROOM)
+    log = rig.folder / "log"
+    folder = rig.state / "w1" / "attempts"
+    vandalise = f"rm -rf {folder}/$STADO_ATTEMPT_ID; exec sleep 713.5"
+    script = f"echo $STADO_ATTEMPT >> {log}; [ $STADO_ATTEMPT = 2 ] && exit 0; {vandalise}"
+    j = rig.submit("vandal", script)
+    first, second = rig.end(j), rig.end(j, n=2)
+    assert (first.outcome, first.cause) == (Outcome.DOWN, Cause.MACHINE_LOST)
+    assert second.outcome is Outcome.COMPLETED
+    assert carrying("sleep 713.5") == set()

@@ -52,7 +52,7 @@ def test_sigterm_leaves_tasks_running_says_so_and_the_next_start_adopts(rig: Rig
     assert first.process.returncode == 0
     assert "1 tasks go on" in said or "1 task goes on" in said
     assert rig.bucket.store.head(keys.capacity("w1")) is None
-    assert first.folder(keys.attempt_of(j, 0, 1)).is_alive()
+    assert first.folder(keys.AttemptId(j, 0, 1)).is_alive()
     second = rig.worker("w1", *ROOM)
     assert "adopted 1" in second.said()
     gate.touch()
@@ -78,7 +78,7 @@ def test_once_ends_after_what_it_claimed(rig: Rig) -> None:
     worker = rig.worker("w1", *ROOM, "--once", ready=False)
     assert worker.process.wait(20) == 0
     assert rig.end(jobs[0]).outcome is Outcome.COMPLETED
-    assert rig.bucket.claim(keys.attempt_of(jobs[1], 0, 1)) is None
+    assert rig.bucket.claim(keys.AttemptId(jobs[1], 0, 1)) is None
 
 
 def test_until_idle_ends_by_itself_and_takes_its_word_away(rig: Rig) -> None:
@@ -132,7 +132,7 @@ def test_nothing_of_one_task_reaches_the_next_in_a_warm_supervisor(rig: Rig) -> 
     log = rig.folder / "log"
     for i in range(12):
         j = rig.submit(f"stopped-{i}", f"echo $PPID >> {log}; sleep 0.5 & exec sleep 300", cores=1)
-        until(lambda j=j: worker.folder(keys.attempt_of(j, 0, 1)).read_proc(), 5, "it starts")  # type: ignore[misc]
+        until(lambda j=j: worker.folder(keys.AttemptId(j, 0, 1)).read_proc(), 5, "it starts")  # type: ignore[misc]
         doorbell.ring(rig.bucket, ("follow", str(j)), until=rig.bucket.now() + 60)
         cancel.cancel_job(rig.bucket, j)
         following = rig.submit(
@@ -151,7 +151,7 @@ def test_fenced_task_retires_its_supervisor_and_is_killed(rig: Rig) -> None:
     """Two live copies after a partition: who finds its attempt ended by another kills it and writes nothing more."""
     worker = rig.worker("w1", "--cpus", "1", "--memory", "1GiB")
     j = rig.submit("fenced", "sleep 511.5 & exec sleep 511.5", cores=1)
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     rig.running(j)
     job = rig.bucket.job(j)
@@ -166,7 +166,7 @@ def test_fenced_task_retires_its_supervisor_and_is_killed(rig: Rig) -> None:
     assert before is not None and after is not None
     assert after.seq - before.seq <= 1
     assert rig.bucket.end(a) == made.end
-    until(lambda: worker.folder(keys.attempt_of(j, 0, 2)).read_proc(), 10, "the second attempt starts here again")
+    until(lambda: worker.folder(keys.AttemptId(j, 0, 2)).read_proc(), 10, "the second attempt starts here again")
     assert len(carrying("sleep 511.5")) == 2  # only the second attempt's
     cancel.cancel_job(rig.bucket, j)
     rig.last(j)
@@ -194,7 +194,7 @@ def test_stopped_warm_supervisor_does_not_hold_up_the_next_task(rig: Rig) -> Non
     worker = rig.worker("w1", *ROOM)
     log = rig.folder / "log"
     first = rig.submit("first", f"echo $PPID > {log}")
-    until(worker.folder(keys.attempt_of(first, 0, 1)).is_done, 10, "it is idle")
+    until(worker.folder(keys.AttemptId(first, 0, 1)).is_done, 10, "it is idle")
     pid = int(log.read_text())
     os.kill(pid, signal.SIGSTOP)
     effect = rig.folder / "effect"

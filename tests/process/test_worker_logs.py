@@ -29,7 +29,7 @@ def test_ten_mebibyte_line_is_stored_whole(shared: Rig) -> None:
     assert end.log is not None
     assert end.log.size == len(said)
     assert len(logs.tail_bytes(end.log)) <= LOG_IN_END_BYTES
-    sizes = [row.size_bytes for row in shared.bucket.store.list(keys.logs_of(keys.attempt_of(j, 0, 1))).rows]
+    sizes = [row.size_bytes for row in shared.bucket.store.list(keys.logs_of(keys.AttemptId(j, 0, 1))).rows]
     assert sum(sizes) + len(logs.tail_bytes(end.log)) == len(said)
 
 
@@ -43,7 +43,7 @@ def test_binary_output_is_exact_and_the_text_view_never_fails(shared: Rig) -> No
     j = shared.submit("binary", [PYTHON, "-c", code, str(mark)])
     shared.end(j)
     assert hashlib.sha256(shared.output(j)).hexdigest() == mark.read_text()
-    assert "\ufffd" in logs.read_text(shared.bucket, keys.attempt_of(j, 0, 1))
+    assert "\ufffd" in logs.read_text(shared.bucket, keys.AttemptId(j, 0, 1))
 
 
 def test_small_output_travels_in_the_end_record_and_costs_no_piece(shared: Rig) -> None:
@@ -52,7 +52,7 @@ def test_small_output_travels_in_the_end_record_and_costs_no_piece(shared: Rig) 
     assert end.log is not None
     assert (end.log.offset, end.log.size) == (0, 16_384)
     assert shared.output(j) == b"y" * 16_384
-    assert not shared.bucket.store.list(keys.logs_of(keys.attempt_of(j, 0, 1))).rows
+    assert not shared.bucket.store.list(keys.logs_of(keys.AttemptId(j, 0, 1))).rows
 
 
 @pytest.mark.parametrize("byte", ["\\001", '"', "\\\\", "\\377"])
@@ -62,7 +62,7 @@ def test_record_stays_within_its_bound_with_awkward_bytes(shared: Rig, byte: str
     script = f"head -c 40000 /dev/zero | tr '\\0' '{byte}'; exit 1"
     j = shared.submit(name, script, task={"restart_policy": "Never"})
     end = shared.end(j)
-    stored = shared.bucket.store.get(keys.end(keys.attempt_of(j, 0, 1)))
+    stored = shared.bucket.store.get(keys.end(keys.AttemptId(j, 0, 1)))
     assert stored is not None
     assert len(stored.body) <= MOST_BYTES
     said = shared.output(j)
@@ -82,7 +82,7 @@ def test_locale_c_keeps_the_bytes(shared: Rig) -> None:
 
 def test_followed_log_comes_within_a_second(shared: Rig) -> None:
     j = shared.submit("followed", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); sleep 0.1; done")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     shared.running(j)
     doorbell.ring(shared.bucket, ("follow", str(j)), until=shared.bucket.now() + 30)
     until(lambda: shared.bucket.store.list(keys.logs_of(a)).rows, 1.5, "a first piece after the ring")
@@ -109,7 +109,7 @@ def test_worker_and_supervisor_killed_output_up_to_ten_seconds_ago_is_readable(r
     """Killed task leaves no log in the store: upload only at the end."""
     worker = rig.worker("w1", "--cpus", "2", "--memory", "2GiB")
     j = rig.submit("lost", "i=0; while :; do date +%s.%N; sleep 0.1; done")
-    a = keys.attempt_of(j, 0, 1)
+    a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     began_s = time.monotonic()
     until(lambda: time.monotonic() - began_s > 11, 12, "eleven seconds")

@@ -80,7 +80,7 @@ def test_store_goes_away_under_running_tasks_and_nothing_is_lost(on_s3: Rig, ser
     after = on_s3.submit("after", "true")
     assert on_s3.end(after, within_s=30).outcome is Outcome.COMPLETED
     for j in (long, short, after):
-        assert on_s3.bucket.end(keys.attempt_of(j, 0, 2)) is None
+        assert on_s3.bucket.end(keys.AttemptId(j, 0, 2)) is None
 
 
 def test_lost_answers_to_every_deciding_write_change_nothing(
@@ -103,3 +103,37 @@ def test_lost_answers_to_every_deciding_write_change_nothing(
                 assert rig.end(j, within_s=40).outcome is Outcome.COMPLETED
                 rig.settled(j, within_s=20)
             assert sorted(effects.read_text().split()) == ["0.1", "1.1", "2.1"]
+
+
+def test_task_that_writes_faster_than_its_log_is_sent_still_beats_and_is_cancelled(
+    server: Server, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uploads must not keep a supervisor from its heartbeats, nor from a cancel, nor its end from being fenced off."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    place = tmp_path_factory.mktemp("rig")
+    with fault_proxy(server.endpoint) as proxy:
+        url = Server(proxy.endpoint, server.pid).url("jobs", place.name) + "&poll=50ms"
+        with make_rig(place, url, CREDENTIALS) as rig:
+            rig.worker("w1", *ROOM)
+            proxy.add(Fault(method="PUT", match="logs/", times=1_000_000, delay_s=1.0))
+            j = rig.submit("firehose", "while :; do head -c 100000 /dev/zero; sleep 0.05; done")
+            a = keys.AttemptId(j, 0, 1)
+            until(lambda: rig.bucket.store.list(keys.logs_of(a)).rows, 20, "shipping has begun")
+            first = rig.beat(j)
+            assert first is not None
+            until(lambda: (rig.beat(j) or first).seq >= first.seq + 2, 8, "heartbeats go on")
+            asked_s = time.monotonic()
+            cancel.cancel_job(rig.bucket, j)
+
+            def stopping() -> bool:
+                beat = rig.beat(j)
+                return beat is not None and beat.stop_cause == "requested"
+
+            until(stopping, 3, "the cancel is heard")
+            assert time.monotonic() - asked_s < 3
+            proxy.clear()
+            end = rig.end(j, within_s=60)
+            assert end.outcome is Outcome.CANCELLED
+            assert end.log is not None
+            assert len(rig.output(j)) == end.log.size

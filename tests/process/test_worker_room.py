@@ -98,7 +98,7 @@ def test_pinned_host_waits_for_its_worker(rig: Rig) -> None:
     j = rig.submit("pinned", "true", pinned_host="w2")
     other = rig.submit("free", "true")
     assert rig.end(other).worker == "w1"
-    assert rig.bucket.claim(keys.attempt_of(j, 0, 1)) is None
+    assert rig.bucket.claim(keys.AttemptId(j, 0, 1)) is None
     rig.worker("w2", "--cpus", "4", "--memory", "8GiB", state=rig.folder / "state-2")
     assert rig.end(j).worker == "w2"
 
@@ -166,7 +166,7 @@ def test_full_disk_stops_the_claiming_and_not_the_beating(rig: Rig, tiny: Path) 
     end = rig.end(running)
     assert (end.outcome, end.exit_code) in ((Outcome.COMPLETED, 0), (Outcome.FAILED, 1))  # its echo had no room
     rig.settled(running)
-    assert rig.bucket.claim(keys.attempt_of(waiting, 0, 1)) is None
+    assert rig.bucket.claim(keys.AttemptId(waiting, 0, 1)) is None
     filler.unlink()
     (tiny / "last").unlink()
     assert rig.end(waiting, within_s=15).outcome is Outcome.COMPLETED

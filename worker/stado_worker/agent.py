@@ -12,7 +12,7 @@ on descriptors and signals. The simulator drives the same `step()`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stado_like.ambient import REAL, Ambient
@@ -27,6 +27,7 @@ from stado_like.job.terms import Ask
 from stado_like.planning import fit
 from stado_worker import claims, endings, recovery
 from stado_worker.candidates import PAGES_A_STEP, Candidates
+from stado_worker.deaf import kill_the_deaf
 from stado_worker.followers import Followers, concerns
 from stado_worker.holdings import Holding, Phase, Reach
 from stado_worker.launcher import Launcher
@@ -187,11 +188,11 @@ class Agent:
         then."""
         spoke = set(self._ready)
         self._ready.clear()
-        asked: Iterable[str] = tuple(spoke)
+        asked = spoke
         if now_s >= self._watch_due_s:
             self._watch_due_s = now_s + WATCH_EVERY_S
-            asked = tuple(self._holdings)
-        for attempt_id in asked:
+            asked = set(self._holdings)
+        for attempt_id in sorted(asked):
             holding = self._holdings.get(attempt_id)
             if holding is None or holding.phase is not Phase.RUNNING:
                 continue
@@ -265,6 +266,7 @@ class Agent:
             if self._holdings:
                 for row in self._bucket.store.list(keys.CANCELS).rows:
                     self._heard(BellEvent(nonce="", kind="cancel", what=row.key[len(keys.CANCELS) : -len(".json")]))
+            kill_the_deaf(self._bucket, self._holdings.values(), self._launcher, now_s, self._log)
             self._followers.forget_old(self._bucket.now())
             self._sweep_due_s = now_s + self._ambient.uniform(0.9, 1.1) * SWEEP_EVERY_S
             self._accepted()
@@ -280,11 +282,10 @@ class Agent:
         here = (self._candidates.version, len(self._holdings))
         if not self.claiming or (here == self._looked_at and now_s < self._look_again_s):
             return
-        version = self._candidates.version
         for _ in range(PAGES_A_STEP):
             if self._claim_what_fits() or not self._candidates.read_on():
                 break
-        self._looked_at = (version, len(self._holdings))
+        self._looked_at = (here[0], len(self._holdings))
         self._look_again_s = now_s + LOOK_AGAIN_S
 
     def _claim_what_fits(self) -> bool:

@@ -42,17 +42,20 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     folder = holding.folder
     if folder.is_done():
         return _as_done(folder)
+    vanished = not (folder.path / "claim.json").exists()  # a task may remove its own folder: then it was started
+    folder.path.mkdir(parents=True, exist_ok=True)
     facts = report.kept(folder)
-    if facts is None and _never_started(folder, rebooted=rebooted):
+    never_started = facts is None and _never_started(folder, rebooted=rebooted) and not vanished
+    # Its supervisor is dead, not slow: the lock said so before we came here. Or the lock is gone with its folder, and
+    # then the supervisor goes with the rest.
+    holding.stuck = launcher.remove_remains(folder)
+    if never_started:
         return _undeliver(bucket, holding)
     read = recovery.task_of(bucket, holding)
     if read is None:
-        holding.stuck = launcher.remove_remains(folder)
         drop_orphan(bucket, holding.a, holding.claim.queue_key)
         report.note_done(folder, ours=False)
         return Ending()
-    # Its supervisor is dead, not slow: the lock said so before we came here.
-    holding.stuck = launcher.remove_remains(folder)
     shipping = LogShipping.carry_on(bucket, read.a, folder.log)
     if facts is None:
         facts = _lost(bucket, read, holding, rebooted=rebooted)

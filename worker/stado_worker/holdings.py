@@ -45,6 +45,8 @@ class Holding:
     """The last pulse seen, and the reach clock when it changed."""
     retry_boot_s: float = 0.0
     complaints: int = 0
+    told_over_s: float | None = None
+    """When its supervisor was told that others had ended the attempt."""
     stuck: tuple[int, ...] = field(default=())
 
     def held(self, reach_s: float) -> Held:

@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,7 +44,8 @@ class Launcher(Protocol):
         ...
 
     def remove_remains(self, folder: AttemptDir) -> tuple[int, ...]:
-        """Kill what a dead supervisor left. Returns the pids that would not die."""
+        """Kill what an attempt left on this machine, its supervisor too should it live. Returns the pids that would
+        not die."""
         ...
 
 
@@ -149,6 +151,7 @@ class NurseryLauncher:
             return
 
     def remove_remains(self, folder: AttemptDir) -> tuple[int, ...]:
+        self._kill_supervisor(folder)
         leader = _proc(folder).get("leader")
         killed = kill_attempt(
             folder.attempt_id,
@@ -158,6 +161,13 @@ class NurseryLauncher:
             ambient=self.ambient,
         )
         return killed.stuck
+
+    def _kill_supervisor(self, folder: AttemptDir) -> None:
+        """Only one that holds the lock of this very attempt: a warm one may be at another by now."""
+        pid = _proc(folder).get("pid")
+        if isinstance(pid, int) and folder.is_alive():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _proc(folder: AttemptDir) -> dict[str, Any]:

@@ -31,6 +31,7 @@ FIRST_BEAT_S = 1.0
 RETRY_FIRST_S = 0.25
 RETRY_MOST_S = 15.0
 FENCED_LOOK_S = 0.5
+SHIP_FOR_S = 0.5
 
 
 class Io:
@@ -56,7 +57,7 @@ class Io:
 
     def step(self) -> float | None:
         if self._life.fenced:
-            if not self._life.killed:
+            if not self._life.killed and self._life.over is None:
                 return FENCED_LOOK_S  # control kills and wakes us: "done" must not stand beside a living process
             report.note_done(self._folder, ours=False, at=self._life.now())
             return None
@@ -78,8 +79,10 @@ class Io:
         life, now_s = self._life, self._ambient.boot_s()
         over = life.over
         if over is not None:
-            self._report(over)
-            return None
+            if not self._shipping.has_backlog():
+                self._report(over)
+                return None
+            self._ship_due_s = now_s  # what does not fit into the end record goes first, and heartbeats go on
         if life.gate is Gate.ASKED:
             self._ask_gate()
         looking, beating = self._take_wishes()
@@ -112,12 +115,25 @@ class Io:
             life.fence()
             return False
         if judged:
-            verdict = self._bucket.verdict(a.job)
-            life.ask_stop(Cause.REQUESTED, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED)
+            life.ask_stop(Cause.REQUESTED, self._why_judged())
         elif stopped:
-            stop = self._bucket.stop(a.job, a.rank)
-            life.ask_stop(Cause.REQUESTED, stop.reason if stop else reasons.STOPPED_ON_REQUEST)
+            life.ask_stop(Cause.REQUESTED, self._why_stopped())
         return True
+
+    def _why_judged(self) -> str:
+        """A verdict that cannot be read is a verdict all the same."""
+        try:
+            verdict = self._bucket.verdict(self._read.a.job)
+        except BadRecord:
+            verdict = None
+        return verdict_reason(verdict) if verdict is not None else reasons.RUN_CANCELLED
+
+    def _why_stopped(self) -> str:
+        try:
+            stop = self._bucket.stop(self._read.a.job, self._read.a.rank)
+        except BadRecord:
+            stop = None
+        return stop.reason if stop is not None else reasons.STOPPED_ON_REQUEST
 
     def _ask_gate(self) -> None:
         """The gate again, for a claim that got old before its process started, or a loop that slept too long.
@@ -171,8 +187,11 @@ class Io:
             self._ship_due_s = 0.0
 
     def _ship(self, now_s: float) -> None:
+        """Not more at once than leaves time to look and beat: a task may write faster than we can send."""
         while self._shipping.ship():
             self._accepted()
+            if self._ambient.boot_s() - now_s > SHIP_FOR_S:
+                return  # still due
         followed = self._life.now() < self._followed_until
         self._ship_due_s = now_s + (FOLLOWED_EVERY_S if followed else GROWTH_EVERY_S)
 

@@ -56,6 +56,10 @@ class LogShipping:
     def grown(self) -> bool:
         return self.size() > self.shipped
 
+    def has_backlog(self) -> bool:
+        """More than an end record can take along."""
+        return self.size() - self.shipped > LOG_IN_END_BYTES
+
     def ship(self, upto: int | None = None) -> int:
         """Upload what is new, at most one piece; returns how many bytes went. Raises `StoreUnavailable`."""
         size = self.size() if upto is None else upto
