@@ -208,10 +208,13 @@ def no_index_is_left(seen: Seen) -> Iterator[str]:
 
 
 def nothing_deleted_comes_back(seen: Seen) -> Iterator[str]:
-    """Except what a late request wrote under its status or data: no reader looks there, and fsck sweeps it."""
+    """Except what a late request wrote under its status or data, or an old list hid there: no reader looks there, and
+    fsck sweeps it."""
     for j in seen.buried:
         if seen.holds(keys.job(j)):
             yield f"{j} was deleted and its job is there again"
+        if seen.lists_may_be_old:
+            continue
         rooms = (keys.status_of(j), *keys.data_of(j))
         left = [key for key in seen.shared.contents() if key.startswith(rooms) and key not in seen.late]
         if left:

@@ -24,7 +24,7 @@ from tests.sim.ambient import Clocks, VirtualAmbient
 from tests.sim.checkers import Judge
 from tests.sim.disasters import Disasters
 from tests.sim.fault_store import Change, FaultStore, SharedBucket
-from tests.sim.faults import Rates, Storm
+from tests.sim.faults import Kind, Rates, Storm
 from tests.sim.host import Host
 from tests.sim.people import Person
 from tests.sim.plan import Plan
@@ -51,6 +51,7 @@ class Fleet:
         self.shared = SharedBucket(self.world)
         self.judge = Judge(self.shared)
         self.shared.watchers.append(self)
+        self.judge.seen.lists_may_be_old = Kind.STALE_LIST in self.plan.rates
         self.storm = Storm(self.world, Rates(self.plan.rates))
         self.shared.faults = self.storm
         self.struck: Counter[str] = Counter()

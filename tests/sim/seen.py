@@ -33,6 +33,8 @@ class Seen:
 
     shared: SharedBucket
     tick: int = 0
+    lists_may_be_old: bool = False
+    """A deletion finds what it takes away by listing: where lists may be old, some of it stays, and fsck sweeps it."""
     jobs: dict[JobId, Job] = field(default_factory=dict)
     terms: dict[JobId, Terms] = field(default_factory=dict)
     acknowledged: set[JobId] = field(default_factory=set)
