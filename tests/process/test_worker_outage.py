@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stado_like.bucket import cancel
+from stado_like.bucket import cancel, doorbell
 from stado_like.job import keys
 from stado_like.job.states import Outcome
 from tests.fault_proxy import Fault, fault_proxy
@@ -119,6 +119,7 @@ def test_task_that_writes_faster_than_its_log_is_sent_still_beats_and_is_cancell
             proxy.add(Fault(method="PUT", match="logs/", times=1_000_000, delay_s=1.0))
             j = rig.submit("firehose", "while :; do head -c 100000 /dev/zero; sleep 0.05; done")
             a = keys.AttemptId(j, 0, 1)
+            doorbell.ring(rig.bucket, ("follow", str(j)), until=rig.bucket.now() + 60)  # or it would begin after 10 s
             until(lambda: rig.bucket.store.list(keys.logs_of(a)).rows, 20, "shipping has begun")
             first = rig.beat(j)
             assert first is not None

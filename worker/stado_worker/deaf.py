@@ -14,7 +14,7 @@ from stado_like.job import keys
 from stado_worker.holdings import Holding, Phase
 from stado_worker.launcher import Launcher
 
-HEARS_WITHIN_S = 10.0
+HEARS_WITHIN_S = 5.0
 
 
 def kill_the_deaf(

@@ -32,6 +32,8 @@ from stado_worker.shim.attempt_dir import sweep
 
 SWEEP_FOLDERS_EVERY_S = 600.0
 FRESH_S = 15.0
+NURSERY_ANSWERS_S = 3.0
+"""A fork takes milliseconds. The agent hears nothing while it waits, and replacing a nursery in vain costs little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class Worker:
         machine = identity.machine_id(self._home.state_home, ambient=self._ambient)
         self._refuse_a_double(machine)
         store_url = self._bucket.store.url
-        self._nursery = Nursery(prepare=store_url, log_path=self._home.nursery_log)
+        self._nursery = Nursery(prepare=store_url, log_path=self._home.nursery_log, answer_s=NURSERY_ANSWERS_S)
         self._nursery.start()
         options = AgentOptions(
             worker=self.name,
