@@ -37,10 +37,12 @@ EARLY = "released too early"
 UNDER_VERDICT = "under a verdict"
 
 ONE_PUT = Late(1, 0, ("queued/", "running/"))
-LATE = Late(1, 1, ("queued/", "running/"), ("running/", "queued/"))
+LATE_KEYS = (("queued/", "running/"), ("running/", "queued/"))
+LATE = Late(1, 1, *LATE_KEYS)
 CAPPED = (("ranks", 3), ("K", 1), ("attempts", 1), ("capped", True))
 UNCAPPED = (("ranks", 3), ("K", 1), ("attempts", 1), ("capped", False))
 RETRIES = (("ranks", 2), ("K", 1), ("attempts", 2), ("capped", True))
+LONG = (("ranks", 4), ("K", 1), ("attempts", 1), ("capped", True))
 WIDE = (("ranks", 4), ("K", 2), ("attempts", 1), ("capped", True))
 
 
@@ -95,6 +97,9 @@ class Lanes(Model):
         Setting("capped, retries and a stop", "worker 2, worker 1, tick 1, stopper", Late(), RETRIES),
         Setting("uncapped, a stop, late requests", "worker 2, worker 1, stopper", LATE, UNCAPPED),
         Setting("uncapped, a stop and a verdict", "worker 2, worker 1, stopper, judge", Late(), UNCAPPED),
+        Setting("capped, more late requests", "worker 2, worker 2, tick 1", Late(2, 2, *LATE_KEYS), CAPPED),
+        Setting("uncapped, more late requests", "worker 2, worker 2", Late(2, 2, *LATE_KEYS), UNCAPPED),
+        Setting("a lane of four", "worker 3, worker 1, stopper", ONE_PUT, LONG),
         Setting("two lanes, two workers", "worker 2, worker 2", LATE, WIDE),
     )
 
