@@ -51,7 +51,7 @@ class Reap(Model):
     name = "reap"
     question = "who may decide a death, and who never"
     rules = (
-        Rule("seen twice", "stale arms; down needs an arming a lease old", HEALTHY, setting=OUTAGE),
+        Rule("seen twice", "stale arms; down needs an arming a lease old", HEALTHY, "seen twice", OUTAGE),
         Rule("an arming is for what was seen", "a beat since then voids it", HEALTHY, setting=OUTAGES),
         Rule(
             "the store stays up for a beat",
@@ -63,10 +63,13 @@ class Reap(Model):
             "reads are fresh",
             "the end is created right after the oldest of its reads, else they are repeated",
             HEALTHY,
-            setting=SLEEP,
+            "reap reads fresh",
+            SLEEP,
         ),
         Rule("the worker's word", "a fresh broadcast that names the attempt clears it", HEALTHY, setting=CUT),
-        Rule("the word names the claim", "... with the nonce of the claim that stands", STUCK, setting=IMPOSTOR),
+        Rule(
+            "the word names the claim", "... with the nonce of the claim that stands", STUCK, "claim's nonce", IMPOSTOR
+        ),
         Rule(
             "a failed read is no evidence",
             "what could not be read is not taken for absent",
