@@ -27,7 +27,9 @@ from stado_like.job.states import Decision
 from stado_like.job.terms import Terms, terms_of
 
 LATE_S = 60.0
-"""How old a claim must be before its end looks for a tombstone: no job is over and deleted within a minute of it."""
+SENT_AGAIN_S = 2.0
+"""How old a claim, or what ended it, must be before its end looks for a tombstone: no job is over and deleted within a
+minute of a claim, unless the answer to the first sending of its last end was lost."""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,8 @@ def _came_too_late(bucket: Bucket, a: AttemptId, end: End, job: Job) -> bool:
     """Whoever ends an attempt may have slept, or been cut off, while others ended it, finished its job and deleted
     it. Then the end record itself is new, and lies under a status that nobody would ever clear. The tombstone stands
     before a deletion takes anything, so a look after the create sees it, or the deletion saw the end."""
-    if bucket.now() - end.claimed_at <= LATE_S:
+    now = bucket.now()
+    if now - end.claimed_at <= LATE_S and now - end.ended_at <= SENT_AGAIN_S:
         return False
     if not any(bucket.present(keys.tombstone(a.job))):  # guard: tombstone after end
         return False
