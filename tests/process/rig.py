@@ -42,7 +42,7 @@ PYTHON = sys.executable
 QUICK = {"backoff_seconds": 1}
 
 
-def until(look: Callable[[], T], within_s: float, what: str) -> T:
+def until(look: Callable[[], T | None], within_s: float, what: str) -> T:
     """The first truthy answer of `look`. Fails, naming `what`, when none came in time."""
     deadline_s = time.monotonic() + within_s
     while True:

@@ -24,6 +24,7 @@ import orjson
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
+from stado_like.errors import Conflict
 from stado_like.job import codec
 from stado_like.job.records import Doorbell, End, Heartbeat, Stop, Verdict
 from stado_like.store.meter import Meter, MeteredStore
@@ -84,7 +85,10 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
 def _run_one(path: Path, ambient: Ambient) -> bool:
     """One attempt. Returns when it is settled, or is another's. True: nothing of it is left in this process."""
     folder = AttemptDir(path)
-    alive = folder.take_alive(ambient=ambient)
+    try:
+        alive = folder.take_alive(ambient=ambient)
+    except Conflict:
+        return True  # another supervisor has it, and goes on
     if not folder.create_launch("supervisor"):
         alive.release()
         return True
