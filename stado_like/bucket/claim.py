@@ -75,7 +75,8 @@ def send(bucket: Bucket, a: AttemptId, body: bytes, queue_key: str) -> Taken | U
 
 
 def gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over | Unsure:
-    """What a claimer must see before it starts. Four HEADs side by side, then the job itself (it is needed anyway)."""
+    """What a claimer must see before it starts. Three HEADs side by side, then the tombstone,
+    then the job itself (it is needed anyway)."""
     try:
         return _gate(bucket, a, claim)
     except StoreUnavailable as unavailable:
@@ -83,8 +84,10 @@ def gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over | Unsure:
 
 
 def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
-    looked = (keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank), keys.tombstone(a.job))
-    ended, judged, stopped, buried = bucket.present(*looked)
+    ended, judged, stopped = bucket.present(keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank))
+    # After the end, never beside it: a deletion writes its tombstone before it takes anything, so without a tombstone
+    # now, what was absent a moment ago had not been taken away.
+    (buried,) = bucket.present(keys.tombstone(a.job))  # guard: tombstone looked for last
     job = None if buried else bucket.job(a.job)
     if job is None:  # guard: gate looks for the job
         drop_orphan(bucket, a, claim.queue_key)

@@ -61,7 +61,8 @@ def test_a_gateway_that_ignores_the_condition_is_refused(gateway: Server) -> Non
     )
     with pytest.raises(StoreUntrusted, match="create-if-absent is not enforced: two creates of one key both succeeded"):
         ensure_trusted(store)
-    assert list(list_all(store, "")) == []
+    # This gateway answers deletes before its listing shows them: nothing but the probe's own objects may be seen.
+    assert all(row.key.startswith("state/probe/") for row in list_all(store, ""))
 
 
 def test_a_versioned_bucket_is_refused(moto_server: Server) -> None:

@@ -184,9 +184,9 @@ def test_hostile_documents_get_a_short_answer_quickly() -> None:
         job({"command": "\x1b[31m" * 1_000_000}),
         {"metadata": {"name": "x" * 5_000_000}, "spec": {"x" * 5_000_000: 1}},
     ):
-        began = time.perf_counter()
+        began = time.process_time()  # of this process: other tests run beside it
         detail = detail_of(document)
-        assert time.perf_counter() - began < 1
+        assert time.process_time() - began < 1
         assert len(detail) <= 2 * MOST + 1
         assert all(path.isprintable() and len(path) < 300 for path in detail)
         assert all(sentence.isprintable() and len(sentence) < 400 for sentence in detail.values())

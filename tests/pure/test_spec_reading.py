@@ -135,10 +135,10 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
 
 @pytest.mark.parametrize(("source", "says"), [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED])
 def test_malformed_document_is_one_clear_refusal(source: str | bytes, says: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Refused) as refused:
         read_document(source, "run.yaml")
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     error = refused.value
     assert error.exit_code is Exit.REFUSED
     assert error.message.startswith("run.yaml")
@@ -161,12 +161,12 @@ def test_json_file_is_never_read_as_yaml() -> None:
 )  # fmt: skip
 def test_the_largest_documents_end_in_bounded_time(text: str) -> None:
     """With libyaml; a Python without it is slower, never unbounded."""
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         read_document(text, "x")
     except Refused as refused:
         assert len(refused.message) < 400
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_the_python_parser_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

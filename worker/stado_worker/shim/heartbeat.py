@@ -108,8 +108,8 @@ class Io:
     def _look(self) -> bool:
         """Whether the attempt still is ours. A stop found is asked of control. Raises `StoreUnavailable`."""
         a, life = self._read.a, self._life
-        looked = (keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank), keys.tombstone(a.job))
-        ended, judged, stopped, buried = self._bucket.present(*looked)
+        ended, judged, stopped = self._bucket.present(keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank))
+        (buried,) = self._bucket.present(keys.tombstone(a.job))  # last, as in the gate
         self._accepted()
         if ended or buried:  # guard: look before beat
             life.fence()
