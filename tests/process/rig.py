@@ -239,6 +239,9 @@ class Rig:
                         child.send_signal(signal.SIGCONT)
                 worker.process.send_signal(signal.SIGCONT)
                 worker.kill()
+        for pid in carrying(self.url):  # nurseries too, also those that a test has stopped and left behind
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for home in self._states:
             for attempts in home.glob("*/attempts"):
                 for folder in attempt_dirs(attempts):
