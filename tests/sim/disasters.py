@@ -31,7 +31,7 @@ class Disasters:
         getattr(self, method)()
 
     def _host(self) -> Host | None:
-        up = [host for host in self._fleet.hosts if host.is_up]
+        up = [host for host in self._fleet.hosts if host.is_up and not host.is_paused]
         return self._chance.choice(up) if up else None
 
     def _long(self, most_s: float) -> float:

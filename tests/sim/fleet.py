@@ -127,6 +127,7 @@ class Fleet:
         left += [f"process {name} runs" for host in self.hosts for name, one in host.processes.items() if one.is_alive]
         left += [f"supervisor {name}" for host in self.hosts for name in host.supervisors]
         seen = self.judge.seen
+        left += [f"{j} was deleted and is there" for j in seen.buried if seen.holds(keys.job(j))]
         for j in sorted(seen.acknowledged - set(seen.buried)):
             if not (seen.holds(keys.final(j)) if seen.terms[j].several else 0 in seen.finished[j]):
                 left.append(f"{j} is not over")
@@ -144,8 +145,7 @@ class Fleet:
             person.resting = True
         for host in self.hosts:
             host.nursery_fails, host.nursery_sleeps_s = False, 0.0
-            if host.paused_until_s > self.world.now_s:
-                self.thaw_machine(host)
+            self.thaw_machine(host)
             if not host.is_up:
                 host.boot()
 
@@ -155,7 +155,7 @@ class Fleet:
         while True:
             self.world.pause(self._chance.uniform(2.0, 20.0))
             for host in self.hosts:
-                if host.is_up and not host.agent_lives:
+                if host.is_up and not host.is_paused and not host.agent_lives:
                     host.start_agent()
             for tick in self.ticks:
                 if tick.actor is None or tick.actor.over or tick.actor.dead:

@@ -119,6 +119,10 @@ class Host:
         self._home = WorkerHome(disk, name)
         self._home.make()
 
+    @property
+    def is_paused(self) -> bool:
+        return self.paused_until_s > self.grounds.world.now_s
+
     # ---- processes of ours
 
     def _ambient(self, role: str) -> VirtualAmbient:
@@ -205,6 +209,9 @@ class Host:
 
     def spawn_supervisor(self, folder: AttemptDir) -> None:
         if not self.is_up:
+            return
+        if self.is_paused:
+            self.grounds.world.at(self.paused_until_s, lambda: self.spawn_supervisor(folder))
             return
         ambient = self._ambient(f"sup.{folder.attempt_id}")
         supervisor = Supervisor(self, folder, ambient.name)
