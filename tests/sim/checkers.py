@@ -106,6 +106,37 @@ def _one_task_reachable(seen: Seen, j: JobId) -> bool:
     return judged and (seen.holds(keys.cancel_index(j)) or seen.holds(keys.cancel_index(j, 0)))
 
 
+def indexes_follow_decisions(seen: Seen, change: Change) -> Iterator[str]:
+    """cancels/ names a verdict or a stop that stands: whoever finds the index without it drops the index."""
+    if not change.key.startswith(keys.CANCELS) or change.after is None or change.late:
+        return
+    j, rank = keys.parse_cancel_index(change.key)
+    decision = keys.verdict(j) if rank is None else keys.stop(j, rank)
+    if not seen.holds(decision) and j not in seen.buried:
+        yield f"{change.actor} wrote {change.key} before {decision}"
+
+
+def only_its_holder_ends_what_runs(seen: Seen, change: Change) -> Iterator[str]:
+    """Or a tick, which has judged its life. A canceller and another worker leave it to the holder, with grace."""
+    a = _end_created(seen, change)
+    if a is None or not seen.starts[a] or change.late:
+        return
+    by = seen.end_records[a].by
+    holders = {start.who.partition("/")[0] for start in seen.starts[a]}
+    if by != "tick" and by not in holders:
+        yield f"{change.actor} ended {a} as {by}, while {', '.join(sorted(holders))} had started it"
+
+
+def fenced_attempts_fall_silent(seen: Seen, change: Change) -> Iterator[str]:
+    """A supervisor looks before each heartbeat: at most one that was on its way follows the end of its attempt."""
+    if "/heartbeat." not in change.key or change.late:
+        return
+    j = _job_of_status(change.key)
+    status = keys.parse_status(j, change.key) if j is not None else None
+    if j is not None and status is not None and seen.beats_after_end[AttemptId(j, status.rank, status.n)] > 1:
+        yield f"{change.actor} goes on with {change.key} after the end of its attempt"
+
+
 def lanes_never_exceed_their_width(seen: Seen, change: Change) -> Iterator[str]:
     """At most `max_parallel` ranks of an array are released and not over, counted over everything that may run one."""
     if not change.key.startswith(("queued/", keys.RUNNING)) or change.after is None:
@@ -159,15 +190,19 @@ def nothing_runs_that_was_not_submitted(seen: Seen, start: Start) -> Iterator[st
 
 
 def nothing_starts_after_its_task_is_over(seen: Seen, start: Start) -> Iterator[str]:
-    """Except an attempt that was ended after its gate: it is fenced at its first look."""
+    """Except an attempt that was ended after its gate: it is fenced within its TTL."""
     a = start.attempt
+    if a in seen.ends and seen.ended_at[a] < start.claimed:
+        yield f"{start.who} claimed and started {a} after it had ended"
+        return
+    if a in seen.ends and seen.machines_may_be_paused:
+        seen.doubtful.append(start)
+        return
     final = seen.final_end(a.job, a.rank)
     if final is not None and final != a:
         yield f"{start.who} started {a}, though {final} was final"
     if a not in seen.ends and seen.holds(keys.final(a.job)):
         yield f"{start.who} started {a}, though {a.job} was over"
-    if a in seen.ends and seen.ended_at[a] < start.claimed:
-        yield f"{start.who} claimed and started {a} after it had ended"
 
 
 def nothing_starts_after_an_acknowledged_cancel(seen: Seen, start: Start) -> Iterator[str]:
@@ -242,6 +277,9 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     attempts_follow_each_other,
     budgets_are_spent_once,
     acknowledged_jobs_are_reachable,
+    indexes_follow_decisions,
+    only_its_holder_ends_what_runs,
+    fenced_attempts_fall_silent,
     lanes_never_exceed_their_width,
     readers_never_go_back,
 )

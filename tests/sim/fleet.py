@@ -51,6 +51,7 @@ class Fleet:
         self.shared = SharedBucket(self.world)
         self.judge = Judge(self.shared)
         self.shared.watchers.append(self)
+        self.judge.seen.machines_may_be_paused = True
         self.judge.seen.lists_may_be_old = Kind.STALE_LIST in self.plan.rates
         self.storm = Storm(self.world, Rates(self.plan.rates))
         self.shared.faults = self.storm
@@ -105,6 +106,7 @@ class Fleet:
 
     def _go(self, until_s: float) -> None:
         self.world.run(until_s=until_s, most_steps=MOST_STEPS)
+        self._zombies_are_fenced()
         for actor in self.world.errors:
             self.judge.seen.violate("no process raises", f"{actor.name}: {actor.error!r}")
         self.judge.verify()
@@ -240,11 +242,27 @@ class Fleet:
     # ---- what only a fleet can judge
 
     def changed(self, change: Change) -> None:
+        if self.judge.seen.doubtful:
+            self._zombies_are_fenced()
         if "/end." in change.key and change.before is None and change.after is not None:
             self._no_healthy_task_is_reaped(codec.decode(End, change.after, change.key), change)
 
     def refused(self, key: str, standing: bytes, sent: bytes) -> None:
         """The judge counts them."""
+
+    def _zombies_are_fenced(self) -> None:
+        """What started after its attempt had ended is killed within a TTL, counted while its machine is well."""
+        doubtful = self.judge.seen.doubtful
+        for start in list(doubtful):
+            host = next(host for host in self.hosts if host.name == start.who.partition("/")[0])
+            process, supervisor = host.processes.get(str(start.attempt)), host.supervisors.get(str(start.attempt))
+            if process is None or not process.is_alive or supervisor is None:
+                doubtful.remove(start)
+                continue
+            well_since_s = max(start.at_s, host.unwell_at_s, supervisor.unwell_at_s)
+            if self.world.now_s - well_since_s > self.judge.seen.terms[start.attempt.job].ttl_s + RECOVERS_WITHIN_S:
+                doubtful.remove(start)
+                self.judge.seen.violate("zombies are fenced", f"{start.who} runs {start.attempt}, which had ended")
 
     def _no_healthy_task_is_reaped(self, end: End, change: Change) -> None:
         if not change.actor.startswith("tick") or change.late or end.cause not in (Cause.MACHINE_LOST, Cause.UNDELIVERED):

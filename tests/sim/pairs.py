@@ -101,7 +101,7 @@ def _claim_sent(play: Play, hand: Hand) -> None:
     key = scene._entry(play)
     a = keys.parse_entry(key).attempt
     record = Claim(nonce=hand.bucket.token(), attempt=str(a), worker=hand.name, boot_id="b", queue_key=key)
-    hand.disk[a] = Kept(record, codec.encode(record))
+    hand.disk[a] = Kept(record, codec.encode(record), hand.bucket.now())
     assert claim.send(hand.bucket, a, hand.disk[a].body, key) is None
     play.world.advance(40.0)
     play.tick()

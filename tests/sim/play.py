@@ -20,7 +20,7 @@ from stado_like.errors import StoreError, StoreUnavailable, TickHeld
 from stado_like.job import codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Claim, End, Heartbeat
+from stado_like.job.records import Claim, End, Heartbeat, Job
 from stado_like.job.states import Cause, TaskState
 from stado_like.job.terms import terms_of
 from stado_like.store.protocol import list_all
@@ -57,6 +57,8 @@ class Kept:
 
     claim: Claim
     body: bytes
+    claimed_at: float = 0.0
+    job: Job | None = None
     started: bool = False
     end_body: bytes | None = None
 
@@ -190,7 +192,7 @@ class Hand:
         if a in self.disk:
             return False
         record = Claim(nonce=self.bucket.token(), attempt=str(a), worker=self.name, boot_id="b", queue_key=key)
-        self.disk[a] = Kept(record, codec.encode(record))
+        self.disk[a] = Kept(record, codec.encode(record), self.bucket.now())
         return self.go_on(a)
 
     def go_on(self, a: AttemptId) -> bool:
@@ -209,6 +211,7 @@ class Hand:
             del self.disk[a]
             return False
         claim.confirm(self.bucket, a, opened, kept.claim)
+        kept.job = opened.job
         kept.started = True
         self.play.judge.started(a, self.name, kept.claim.nonce)
         self.beat(a)
@@ -229,12 +232,10 @@ class Hand:
     def end(self, a: AttemptId, cause: Cause = Cause.NONE) -> None:
         """End an attempt that this hand started, and settle it: compose, keep on disk, commit, settle, forget."""
         kept = self.disk[a]
-        job = self.bucket.job(a.job)
-        if job is None:
-            del self.disk[a]
-            return
+        job = kept.job
+        assert job is not None, "ended without a start"
         if kept.end_body is None:
-            seen = SeenEnd(worker=self.name, by=self.name)
+            seen = SeenEnd(worker=self.name, by=self.name, claimed_at=kept.claimed_at)
             before = end.budgets_before(self.bucket, a)
             composed = end.compose(self.bucket, a, terms_of(job.document), before, Ended(cause, cause.value or "exit 0"), seen)
             kept.end_body = codec.encode(composed)

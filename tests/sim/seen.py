@@ -5,7 +5,7 @@ It is fed by every change of a key, and by what no key shows: what was acknowled
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from stado_like.errors import BadRecord
@@ -33,6 +33,10 @@ class Seen:
 
     shared: SharedBucket
     tick: int = 0
+    machines_may_be_paused: bool = False
+    """Then a process may start after its attempt has ended: no clock of its own saw the pause. `doubtful`: such starts, for
+    whoever knows the processes to see them fenced."""
+    doubtful: list[Start] = field(default_factory=list)
     lists_may_be_old: bool = False
     """A deletion finds what it takes away by listing: where lists may be old, some of it stays, and fsck sweeps it."""
     jobs: dict[JobId, Job] = field(default_factory=dict)
@@ -46,6 +50,8 @@ class Seen:
     ends: dict[AttemptId, bytes] = field(default_factory=dict)
     end_records: dict[AttemptId, End] = field(default_factory=dict)
     ended_at: dict[AttemptId, int] = field(default_factory=dict)
+    ended_at_s: dict[AttemptId, float] = field(default_factory=dict)
+    beats_after_end: Counter[AttemptId] = field(default_factory=Counter)
     last_n: dict[tuple[JobId, int], int] = field(default_factory=lambda: defaultdict(int))
     starts: dict[AttemptId, list[Start]] = field(default_factory=lambda: defaultdict(list))
     finished: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -130,6 +136,9 @@ class Seen:
         parts = change.key.split("/")
         j = JobId.parse(f"{parts[1]}.{parts[2]}")
         status = keys.parse_status(j, change.key)
+        a = AttemptId(j, status.rank, status.n)
+        if status.kind == "heartbeat" and change.after is not None and not change.late:
+            self.beats_after_end[a] += a in self.ends
         if status.kind != "end" or change.after is None:
             return
         a = keys.AttemptId(j, status.rank, status.n)
@@ -139,6 +148,7 @@ class Seen:
         self.ends[a] = change.after
         self.end_records[a] = end
         self.ended_at[a] = self.tick
+        self.ended_at_s[a] = change.at_s
         self.last_n[j, a.rank] = max(self.last_n[j, a.rank], a.n)
         self.released[j].add(a.rank)
         if end.is_final:
