@@ -1,0 +1,41 @@
+"""What every job of a campaign runs: it leaves a line in the effect log when it starts, while it runs, and before it
+exits, so that whatever really ran is known without asking the queue.
+
+    python -I -S effect.py LOG SECONDS FAILING_ATTEMPTS EXIT_CODE
+
+It fails in its first FAILING_ATTEMPTS attempts. It knows nothing of this project and imports little: hundreds of it
+run on a small machine. Lines are appended in one write each (O_APPEND) and, where they decide something, synced.
+"""
+
+import json
+import os
+import sys
+import time
+
+ALIVE_EVERY_S = 0.25
+
+
+def main(log: str, seconds: float, failing: int, code: int) -> int:
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    attempt_id = os.environ["STADO_ATTEMPT_ID"]
+
+    def say(what: str) -> None:
+        line = json.dumps({"attempt": attempt_id, "pid": os.getpid(), "what": what, "at": time.time()})
+        os.write(fd, line.encode() + b"\n")
+        if what != "alive":
+            os.fsync(fd)
+
+    say("start")
+    end_s = time.monotonic() + seconds
+    while (left_s := end_s - time.monotonic()) > 0:
+        time.sleep(min(left_s, ALIVE_EVERY_S))
+        say("alive")
+    if int(os.environ["STADO_ATTEMPT"]) <= failing:
+        say("fail")
+        return code
+    say("done")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))
