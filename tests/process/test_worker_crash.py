@@ -176,7 +176,7 @@ def test_supervisor_killed_its_whole_tree_dies_and_the_attempt_is_down_at_once(r
     a = keys.AttemptId(j, 0, 1)
     pid = worker.supervisor(a)
     until(lambda: len(carrying("sleep 417.25")) >= 4, 5, "the whole tree runs")
-    assert ((worker.folder(a).read_proc() or {})["group"] is not None) == grouped
+    assert (worker.folder(a).group_name() is not None) == grouped
     killed_s = time.monotonic()
     os.kill(pid, signal.SIGKILL)
     end = rig.end(j, within_s=5)

@@ -55,6 +55,7 @@ class _Warm:
 
     channel: socket.socket
     since_s: float
+    group: str
 
 
 @dataclass(slots=True)
@@ -71,11 +72,14 @@ class NurseryLauncher:
     _channels: dict[str, socket.socket] = field(default_factory=dict)
     _pidfds: dict[str, int] = field(default_factory=dict)
     _warm: list[_Warm] = field(default_factory=list)
+    _groups: dict[str, str] = field(default_factory=dict)
+    """Attempt -> its supervisor's control group: known here too, for a task may remove its own folder."""
 
     def launch(self, folder: AttemptDir) -> None:
         self.forget(folder)
-        channel = self._hand_to_a_warm_one(folder)
+        channel, group = self._hand_to_a_warm_one(folder)
         if channel is None:
+            group = group_name(folder.path)
             channel, theirs = socket.socketpair(socket.AF_UNIX, KIND)
             try:
                 self.nursery.launch(folder.path, theirs)
@@ -85,22 +89,24 @@ class NurseryLauncher:
             finally:
                 theirs.close()
         self._channels[folder.attempt_id] = channel
+        self._groups[folder.attempt_id] = group
         self.selector.register(channel, selectors.EVENT_READ, folder.attempt_id)
 
-    def _hand_to_a_warm_one(self, folder: AttemptDir) -> socket.socket | None:
+    def _hand_to_a_warm_one(self, folder: AttemptDir) -> tuple[socket.socket | None, str]:
         """An idle supervisor that took the attempt. One that died with the message unread leaves the attempt
         without a launch, which the agent notices like any other supervisor that never came to life."""
         while self._warm:
             warm = self._warm.pop()
             try:
                 warm.channel.sendall(orjson.dumps({"attempt_dir": str(folder.path)}) + b"\n")
-                return warm.channel
+                return warm.channel, warm.group
             except OSError:
                 warm.channel.close()
-        return None
+        return None, ""
 
     def adopt(self, folder: AttemptDir) -> None:
         self.forget(folder)
+        self._groups[folder.attempt_id] = folder.group_name() or ""
         pid = _proc(folder).get("pid")
         if not isinstance(pid, int) or not hasattr(os, "pidfd_open"):
             return
@@ -120,6 +126,8 @@ class NurseryLauncher:
         if channel is not None:
             self.selector.unregister(channel)
             self._keep_warm(channel, folder)
+        elif fd is None:
+            self._groups.pop(folder.attempt_id, None)  # the last word on this attempt
 
     def _keep_warm(self, channel: socket.socket, folder: AttemptDir) -> None:
         try:
@@ -127,7 +135,8 @@ class NurseryLauncher:
         except OSError:
             said = b""
         if said and orjson.loads(said).get("idle") == str(folder.path):
-            self._warm.append(_Warm(channel, self.ambient.boot_s()))
+            group = self._groups.get(folder.attempt_id, "")
+            self._warm.append(_Warm(channel, self.ambient.boot_s(), group))
         else:
             channel.close()
 
@@ -155,7 +164,7 @@ class NurseryLauncher:
         leader = _proc(folder).get("leader")
         killed = kill_attempt(
             folder.attempt_id,
-            group_name(folder.path),
+            folder.group_name() or self._groups.get(folder.attempt_id) or None,
             leader=(leader[0], leader[1]) if leader else None,
             marks={"STADO_STOP_FILE": str(folder.stop)},
             ambient=self.ambient,

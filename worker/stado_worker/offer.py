@@ -19,7 +19,7 @@ from stado_worker.machine import memory
 from stado_worker.machine.disk import disk_pressure
 from stado_worker.machine.room import LiveRoom
 from stado_worker.shim.attempt_dir import AttemptDir
-from stado_worker.shim.cgroup import AttemptGroup, group_name
+from stado_worker.shim.cgroup import AttemptGroup
 
 BROADCAST_EVERY_S = 20.0
 PROMISE_S = 25.0
@@ -149,5 +149,6 @@ class Offer:
 def _used_bytes(folder: AttemptDir) -> int:
     """What a task's processes hold, where its control group tells which they are; else nothing, which reserves more
     than needed."""
-    group = AttemptGroup.beside_us(group_name(folder.path))
+    name = folder.group_name()
+    group = AttemptGroup.beside_us(name) if name is not None else None
     return memory.resident_bytes(group.pids()) if group is not None else 0

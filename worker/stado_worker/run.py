@@ -5,6 +5,7 @@ SIGTERM or Ctrl-C: stop claiming, take the broadcast away, and leave the tasks r
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import signal
@@ -29,6 +30,7 @@ from stado_worker.machine.room import LiveRoom, measure
 from stado_worker.nursery import Nursery
 from stado_worker.offer import Offer
 from stado_worker.shim.attempt_dir import sweep
+from stado_worker.shim.cgroup import AttemptGroup
 
 SWEEP_FOLDERS_EVERY_S = 600.0
 FRESH_S = 15.0
@@ -99,6 +101,8 @@ class Worker:
         machine = identity.machine_id(self._home.state_home, ambient=self._ambient)
         self._refuse_a_double(machine)
         store_url = self._bucket.store.url
+        gc.freeze()  # what is loaded by now stays: the collector need not walk it again and again
+        AttemptGroup.sweep()
         self._nursery = Nursery(prepare=store_url, log_path=self._home.nursery_log, answer_s=NURSERY_ANSWERS_S)
         self._nursery.start()
         options = AgentOptions(

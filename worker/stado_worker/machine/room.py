@@ -118,9 +118,9 @@ class LiveRoom:
         self._reserved_core_s += self._reserved_cores * max(0.0, now_s - self._noted_at_s)
         self._noted_at_s = now_s
         self._reserved_cores = reserved_cpu_millis / 1000
-        if now_s - self._memory_at_s >= MEMORY_EVERY_S:
+        if not self._memory_given and now_s - self._memory_at_s >= MEMORY_EVERY_S:
             self._available_bytes, self._memory_at_s = self._sampler.available_bytes(), now_s
-        if now_s - self._samples[-1].at_s < SAMPLE_EVERY_S:
+        if self._cpus_given or now_s - self._samples[-1].at_s < SAMPLE_EVERY_S:
             return
         reading = self._sampler.busy()
         self._cores_seen = reading.cores

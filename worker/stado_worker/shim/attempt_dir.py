@@ -8,7 +8,7 @@ and pids are reused); and who may start the command is settled by one exclusive 
     task.json    agent: what to run
     launch       exclusive create by whoever starts, gives up or takes over
     alive        locked by the supervisor for its life
-    proc.json    supervisor: pid, start time, control group
+    proc.json    supervisor: its pid, and the leader's with its start time
     pulse        supervisor: store time of the last accepted request
     log, stop    the command's output; the stop file
     follow       agent: until when somebody follows the log
@@ -37,6 +37,8 @@ ALIVE_RETRY_S = 2.0
 KEEP_S = 86_400.0
 MOST_BYTES = 1 << 30
 GONE = ".gone."
+BY_SUPERVISOR = "supervisor "
+"""How the text of `launch` begins when a supervisor created it; its control group's name follows."""
 
 
 def write_whole(path: Path, body: bytes, *, fsync: bool = False) -> None:
@@ -213,6 +215,11 @@ class AttemptDir:
             return (self.path / "launch").read_text()
         except FileNotFoundError:
             return None
+
+    def group_name(self) -> str | None:
+        """The control group of the supervisor that started this, where it had one."""
+        by = self.launched_by() or ""
+        return by.removeprefix(BY_SUPERVISOR) or None if by.startswith(BY_SUPERVISOR) else None
 
     def take_alive(self, *, retry_s: float = ALIVE_RETRY_S, ambient: Ambient = REAL) -> AliveLock:
         """Lock `alive` for this process. Raises Conflict when another supervisor holds it.

@@ -69,6 +69,19 @@ class AttemptGroup:
         return None
 
     @classmethod
+    def sweep(cls, proc: Path = PROC) -> int:
+        """Remove the empty groups that killed supervisors left beside us. One that is in use refuses."""
+        tree = version_two(proc)
+        removed = 0
+        for path in tree.group.glob(f"{PREFIX}*") if tree is not None else ():
+            try:
+                path.rmdir()
+                removed += 1
+            except OSError:
+                continue
+        return removed
+
+    @classmethod
     def beside_us(cls, name: str, proc: Path = PROC) -> AttemptGroup | None:
         """The group of that name below our own, where our supervisors make theirs; no search."""
         tree = version_two(proc)

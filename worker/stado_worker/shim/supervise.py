@@ -31,7 +31,7 @@ from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
 from stado_worker.shim import process, report
-from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.control import Control
 from stado_worker.shim.environment import build
@@ -65,10 +65,21 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
     so and takes the next one, which saves a fork and everything a fresh process touches first. Any anomaly, 200
     tasks, or a task of over ten seconds retire it; so does the end of its agent.
     """
+    process.become_subreaper()
+    # One group for all its tasks, which never meet: entering one takes ten milliseconds on a machine that rests.
+    group = AttemptGroup.join(group_name(Path(attempt_dir)))
+    try:
+        _serve(attempt_dir, channel, group, ambient)
+    finally:
+        if group is not None:
+            group.remove()
+
+
+def _serve(attempt_dir: str, channel: socket.socket | None, group: AttemptGroup | None, ambient: Ambient) -> None:
     served = 0
     while True:
         began_s = ambient.boot_s()
-        in_order = _run_one(Path(attempt_dir), ambient)
+        in_order = _run_one(Path(attempt_dir), group, ambient)
         served += 1
         if channel is None or not in_order or served >= WARM_TASKS or ambient.boot_s() - began_s > WARM_TASK_S:
             return
@@ -82,20 +93,20 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
         attempt_dir = str(orjson.loads(received)["attempt_dir"])
 
 
-def _run_one(path: Path, ambient: Ambient) -> bool:
+def _run_one(path: Path, group: AttemptGroup | None, ambient: Ambient) -> bool:
     """One attempt. Returns when it is settled, or is another's. True: nothing of it is left in this process."""
     folder = AttemptDir(path)
     try:
         alive = folder.take_alive(ambient=ambient)
     except Conflict:
         return True  # another supervisor has it, and goes on
-    if not folder.create_launch("supervisor"):
+    if not folder.create_launch(BY_SUPERVISOR + (group.path.name if group is not None else "")):
         alive.release()
         return True
     plain = folder.read_task()
     if plain is None:
         raise FileNotFoundError(f"{folder.path}/task.json")
-    in_order = _Supervisor(read_task(plain), folder, ambient).run()
+    in_order = _Supervisor(read_task(plain), folder, group, ambient).run()
     alive.release()
     return in_order
 
@@ -103,7 +114,7 @@ def _run_one(path: Path, ambient: Ambient) -> bool:
 class _Supervisor:
     """Wires the two threads to real descriptors, signals and processes; all that decides is in `Control` and `Io`."""
 
-    def __init__(self, read: Read, folder: AttemptDir, ambient: Ambient) -> None:
+    def __init__(self, read: Read, folder: AttemptDir, group: AttemptGroup | None, ambient: Ambient) -> None:
         self._read = read
         self._folder = folder
         self._ambient = ambient
@@ -118,8 +129,7 @@ class _Supervisor:
             wake_io=self._io_wanted.set,
             wake_control=self._wake_control,
         )
-        process.become_subreaper()
-        self._group = AttemptGroup.join(group_name(folder.path))
+        self._group = group
         self._runner = self._make_runner()
         self._control = Control(read, self._life, self._runner, folder.stop, ambient, self._keep_exit)
         meter = Meter()
@@ -152,13 +162,16 @@ class _Supervisor:
             self._io_loop()  # no thread could be made, and control has nothing left to do
         else:
             self._io_thread.join()
-        emptied = self._group is None or self._group.remove()
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         os.close(self._wake_read)
         os.close(self._wake_write)
         over = self._life.over
-        return emptied and not self._life.fenced and not self._control.complaint and over is not None and not over.stuck
+        if self._life.fenced or self._control.complaint or over is None or over.notes:
+            return False  # something outlived the command, or would not die: whatever it was, it ends with this process
+        if not self._folder.is_done():
+            return False  # a full disk: the agent would take us for dead, and kill the group in which we serve another
+        return self._group is None or self._group.pids() == [self._ambient.pid]
 
     def _control_until_over(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -192,9 +205,8 @@ class _Supervisor:
 
     def _write_proc(self) -> None:
         leader = self._runner.leader
-        group = self._group.path.name if self._group is not None else None
         with suppress(OSError):  # a full disk: the group and the environment still tell what is ours
-            self._folder.write_proc({"pid": self._ambient.pid, "leader": leader, "group": group})
+            self._folder.write_proc({"pid": self._ambient.pid, "leader": leader})
 
     def _keep_exit(self, over: Over) -> None:
         report.keep(self._folder, report.facts_of(self._read, self._life, over), fsync=self._read.task.fsync)
