@@ -98,8 +98,6 @@ def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
         else:
             running += 1
     over = running == 0 and _finish(bucket, j, job, terms)
-    if _was_deleted(bucket, j, job):
-        return Cancelled(0, 0, True)
     return Cancelled(ended, running, over)
 
 
@@ -132,15 +130,14 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
             return False
     _drop_left_entry(bucket, j, task, job, terms)
     bucket.drop(keys.cancel_index(j, rank))
-    _was_deleted(bucket, j, job)
     return True
 
 
 def _was_deleted(bucket: Bucket, j: JobId, job: Job) -> bool:
-    """Nothing keeps a job from ending and being deleted while a canceller sleeps: what it writes after that would lie
-    under the job's status for ever. The tombstone stands before anything is taken away, so either a look after the
-    last write sees it, or the deletion saw what was written. (The look before the first write only saves work.)"""
-    if not any(bucket.present(keys.tombstone(j))):  # guard: tombstone after cancel
+    """Nothing keeps a job from ending and being deleted while a canceller sleeps, and its decision then lies under the
+    job's status for ever. Looked for after the decision was made; an end that is written after this look finds the
+    tombstone itself, when it is settled."""
+    if not any(bucket.present(keys.tombstone(j))):
         return False
     delete.finish_deletion(bucket, j, job)
     return True

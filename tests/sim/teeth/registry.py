@@ -1,0 +1,173 @@
+"""One tooth per guard: the mark in shipped code, how the guard is taken out, and the runs that must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.sim.teeth import below, traces
+from tests.sim.teeth.bites import Probe, pair, scene
+
+
+@dataclass(frozen=True)
+class Tooth:
+    """`changes`: texts of `function` and what stands there when the guard is gone. `probes`: tried until one bites."""
+
+    file: str
+    mark: str
+    function: str
+    changes: tuple[tuple[str, str], ...]
+    probes: tuple[Probe, ...]
+
+    def __str__(self) -> str:
+        return f"{self.mark} ({self.file}, {self.function})"
+
+
+def tooth(file: str, mark: str, function: str, changes: dict[str, str], *probes: Probe) -> Tooth:
+    return Tooth(file, mark, function, tuple(changes.items()), probes)
+
+
+BUCKET = "stado_like/bucket"
+LIVENESS = "stado_like/planning/liveness.py"
+CLAIM = f"{BUCKET}/claim.py"
+SHIM = "worker/stado_worker/shim"
+
+TEETH: tuple[Tooth, ...] = (
+    # ---- who may decide a death
+    tooth(
+        LIVENESS, "claim's nonce", "is_vouched",
+        {" and one.nonce == held.claim.nonce": ""},
+        traces.word_for_another_claim_saves_nobody,
+    ),
+    tooth(
+        LIVENESS, "seen twice", "is_down",
+        {"if armed is None or": "if armed is not None and", "if armed_here_s is not None and": "if False and",
+         "return look.now - armed.first_seen >= look.ttl_s": "return True"},
+        traces.first_tick_after_an_outage_kills_nobody,
+    ),
+    tooth(
+        LIVENESS, "brake", "_brake",
+        {"released = due[: max(0, a_minute - used)]": "released = list(oldest)"},
+        traces.most_machines_dead_at_once_is_our_own_blindness,
+    ),
+    tooth(
+        f"{BUCKET}/apply.py", "reap reads fresh", "_reap",
+        {"if bucket.ambient.boot_s() - look.read_at <= liveness.READS_HOLD_S:": "if True:"},
+        traces.sign_of_life_while_a_tick_is_slow_saves,
+    ),
+    # ---- how an attempt ends
+    tooth(
+        f"{BUCKET}/end.py", "retry obeys verdict", "compose",
+        {"and is_over(bucket, a)": "and False"},
+        traces.failing_task_under_an_acknowledged_cancel_is_not_retried,
+    ),
+    tooth(
+        f"{BUCKET}/settle.py", "settle before delete", "settle",
+        {"    verdict = _verdict_due(": "    bucket.drop(keys.running(a))\n    verdict = _verdict_due("},
+        scene("end, retry later"),
+    ),
+    tooth(
+        f"{BUCKET}/settle.py", "verdict before release", "_verdict_due",
+        {"verdict = bucket.verdict(a.job)": "verdict = None"},
+        traces.end_under_an_acknowledged_cancel_releases_nothing,
+    ),
+    tooth(
+        f"{BUCKET}/settle.py", "tombstone after end", "_came_too_late",
+        {"if not any(bucket.present(keys.tombstone(a.job))):": "if True:"},
+        traces.machine_that_wakes_after_the_deletion_leaves_nothing,
+    ),
+    # ---- lanes, the queue
+    tooth(f"{BUCKET}/lanes.py", "lane rule", "release_by_claim", {"if terms.release_by_end:": "if False:"},
+          scene("claim of a capped array")),
+    tooth(f"{BUCKET}/lanes.py", "lane rule", "release_by_end", {"if not final:": "if False:"},
+          scene("end of an array's rank, retry")),
+    tooth(f"{BUCKET}/mend.py", "lane rule", "_may_go",
+          {" and load.task_now(bucket, j, before, listed).is_over": ""},
+          traces.tick_mends_no_lane_before_its_time),
+    tooth(
+        f"{BUCKET}/entries.py", "new before old", "move_due",
+        {"    bucket.ensure(becomes, moved)": "    bucket.drop(later.key)\n    bucket.ensure(becomes, moved)"},
+        scene("move a retry that is due"),
+    ),
+    # ---- the gate
+    tooth(CLAIM, "tombstone looked for last", "_gate",
+          {"(buried,) = bucket.present(keys.tombstone(a.job))": "buried = False"},
+          traces.job_back_after_its_deletion_is_not_run),
+    tooth(CLAIM, "gate looks for the job", "_gate", {"if job is None:": "if False:"}, pair("deleter, claimer")),
+    tooth(CLAIM, "gate looks for the end", "_gate", {"if ended:": "if False:"}, scene("claim after the end, final")),
+    tooth(CLAIM, "gate looks for the verdict", "_gate", {"if judged:": "if False:"}, pair("claimer, canceller")),
+    tooth(CLAIM, "gate looks for the stop", "_gate", {"if stopped:": "if False:"}, pair("claimer, stopper")),
+    tooth(
+        CLAIM, "failed gate settles", "_settle_ended",
+        {"settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)": "bucket.drop(keys.running(a))"},
+        pair("claimer that slept, reaper"),
+    ),
+    # ---- decisions before their indexes
+    tooth(
+        f"{BUCKET}/finish.py", "verdict before index", "early_verdict",
+        {"    verdict = _decide(": "    bucket.ensure(keys.cancel_index(j), Pointer(what=reason))\n    verdict = _decide("},
+        scene("cancel, queued"),
+    ),
+    tooth(
+        f"{BUCKET}/finish.py", "final before index", "write_final",
+        {"    won = bucket.decide(": "    bucket.drop(keys.open_index(j))\n    won = bucket.decide("},
+        scene("end of an array's last rank"),
+    ),
+    tooth(
+        f"{BUCKET}/cancel.py", "stop before index", "stop_task",
+        {"    won = bucket.decide(": "    bucket.ensure(keys.cancel_index(j, rank), Pointer())\n    won = bucket.decide("},
+        scene("stop, queued"),
+    ),
+    tooth(f"{BUCKET}/cancel.py", "look for the claim first", "_end_queued", {"if claimed:": "if False:"},
+          scene("cancel, running")),
+    # ---- submit and delete
+    tooth(f"{BUCKET}/submit.py", "tombstone after create", "_take", {"if buried is not None:": "if False:"},
+          scene("submit a name that was deleted")),
+    tooth(
+        f"{BUCKET}/delete.py", "delete order", "delete_job",
+        {"bucket.ensure(keys.tombstone(j), stone)": "finish_deletion(bucket, j, job)\n    bucket.ensure(keys.tombstone(j), stone)"},
+        scene("delete"),
+    ),
+    tooth(
+        f"{BUCKET}/delete.py", "delete order", "finish_deletion",
+        {"    listed = load.list_status(bucket, j)": "    bucket.drop(keys.open_index(j))\n    listed = load.list_status(bucket, j)"},
+        scene("delete"),
+    ),
+    # ---- stores
+    tooth("stado_like/store/conditional.py", "nonce read-back", "create_once",
+          {"settled, seen = _read_back(store, key, body)": "settled, seen = _read_back(store, key, body + b' ')"},
+          traces.claim_refused_by_its_own_success_is_won),
+    tooth("stado_like/store/memory.py", "create-if-absent", "MemoryStore.create",
+          {"if key in self._bucket.held:": "if False:"}, below.memory_create, pair("claimer, claimer")),
+    tooth("stado_like/store/memory.py", "replace-if-same", "MemoryStore.replace",
+          {"if found is None or found[1] != etag:": "if found is None:"}, below.memory_replace),
+    tooth("stado_like/store/local.py", "create-if-absent", "LocalStore.create",
+          {"os.link(temporary, final)": "os.rename(temporary, final)"}, below.local_create),
+    tooth("stado_like/store/local.py", "replace-if-same", "LocalStore.replace",
+          {"if found is None or found.etag != etag:": "if found is None:"}, below.local_replace),
+    tooth("stado_like/store/s3_store.py", "create-if-absent", "S3Store.create", {', IfNoneMatch="*"': ""},
+          below.s3_create),
+    tooth("stado_like/store/s3_store.py", "replace-if-same", "S3Store.replace", {", IfMatch=said": ""},
+          below.s3_replace),
+    tooth("stado_like/store/s3.py", "one attempt", "_Connection._build",
+          {'"total_max_attempts": 1': '"total_max_attempts": 3'}, below.s3_sends_once),
+    # ---- the worker, the coordinator
+    tooth("worker/stado_worker/endings.py", "only our own claim is undone", "_undeliver", {"if ours:": "if True:"},
+          below.claim_of_another_is_not_undone),
+    tooth(f"{SHIM}/attempt_dir.py", "launch once", "AttemptDir.create_launch", {" | os.O_EXCL": ""},
+          below.nursery_that_wakes_late_starts_nothing),
+    tooth(
+        f"{SHIM}/control.py", "gate repeated before exec", "Control._start",
+        {"if now_s - self._read.task.claimed_boot_s > self._read.terms.ttl_s / 2 and": "if False and"},
+        below.supervisor_launched_late_asks_the_gate_again,
+    ),
+    tooth(f"{SHIM}/control.py", "freeze after a long sleep", "Control._asked_again",
+          {"self._runner.freeze()": "pass"},
+          below.process_of_a_supervisor_that_slept_is_frozen_until_the_gate_is_asked),
+    tooth(f"{SHIM}/heartbeat.py", "look before beat", "Io._look", {"if ended or buried:": "if False:"},
+          below.fenced_supervisor_falls_silent),
+    tooth(
+        "coordinator/stado_coordinator/lock.py", "lock takeover by etag", "Lock._take_over",
+        {"bucket.store.replace(keys.TICK_LOCK, body, found.etag)": "bucket.store.put(keys.TICK_LOCK, body)"},
+        traces.two_takeovers_of_one_dead_lock,
+    ),
+)  # fmt: skip
