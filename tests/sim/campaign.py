@@ -12,6 +12,8 @@ from pathlib import Path
 from stado_like.job.states import Cause
 from tests.sim.fleet import Fleet
 
+JOBS_TOLD = ("submitted", "acknowledged", "ended", "cancelled", "deleted")
+ATTEMPTS_TOLD = ("started", "ended", "reaped", "undelivered")
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 
 
@@ -73,8 +75,8 @@ class Tally:
             ("store operations", self.operations),
             *((f"fault: {kind}", count) for kind, count in sorted(self.faults.items())),
             *((f"disaster: {kind}", count) for kind, count in sorted(self.disasters.items())),
-            *((f"jobs {what}", self.jobs[what]) for what in ("submitted", "acknowledged", "ended", "cancelled", "deleted")),
-            *((f"attempts {what}", self.attempts[what]) for what in ("started", "ended", "reaped", "undelivered")),
+            *((f"jobs {what}", self.jobs[what]) for what in JOBS_TOLD),
+            *((f"attempts {what}", self.attempts[what]) for what in ATTEMPTS_TOLD),
             ("lost", self.jobs["lost"]),
             ("committed twice", broken["one_end_per_attempt"]),
             ("zombie commits refused", self.attempts["refused"]),

@@ -1,6 +1,7 @@
 """The rules that must hold after every step, one function each. Each yields a sentence for what it finds broken.
 
-They look at the raw bucket and at what was seen, not through the code under test, except where a reader is what is judged.
+They look at the raw bucket and at what was seen, not through the code under test, except where a reader is what is
+judged.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def acknowledged_jobs_are_reachable(seen: Seen, change: Change) -> Iterator[str]
             yield f"{change.actor} {change.kind} {change.key}: the job {j} is gone"
         elif seen.terms[j].several:
             if not seen.holds(keys.final(j)) and not seen.holds(keys.open_index(j)):
-                yield f"{change.actor} {change.kind} {change.key}: {j} is not over and not in the index of open jobs"
+                yield f"{change.actor} {change.kind} {change.key}: {j} is not over, and is in no index"
         elif not _one_task_reachable(seen, j):
             yield f"{change.actor} {change.kind} {change.key}: nobody will ever look at {j} again"
 
@@ -145,7 +146,8 @@ def lanes_never_exceed_their_width(seen: Seen, change: Change) -> Iterator[str]:
         if terms.release_by_end and terms.several:
             going = seen.released[j] - seen.finished[j]
             if len(going) > terms.lane_width:
-                yield f"{change.actor} {change.kind} {change.key}: ranks {sorted(going)} of {j}, at most {terms.lane_width}"
+                of = f"ranks {sorted(going)} of {j}, at most {terms.lane_width}"
+                yield f"{change.actor} {change.kind} {change.key}: {of}"
 
 
 def readers_never_go_back(seen: Seen, change: Change) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""What strikes machines, processes, clocks and connections: one method per disaster, by the name that a plan gives it."""
+"""What strikes machines, processes, clocks and connections: one method per disaster, by the name that a plan gives
+it."""
 
 from __future__ import annotations
 

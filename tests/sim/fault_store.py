@@ -1,7 +1,8 @@
 """A store as one actor sees it: the one bucket of the world, through a network that loses, repeats and delays.
 
-Every operation hands control to the scheduler before it is sent, and takes effect at one instant. A late request (delayed, or a
-duplicate) takes effect at a later instant of its own, whoever lives then. What a dead actor tries is not sent at all.
+Every operation hands control to the scheduler before it is sent, and takes effect at one instant. A late request
+(delayed, or a duplicate) takes effect at a later instant of its own, whoever lives then. What a dead actor tries is
+not sent at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What can go wrong with one request, and who decides when: a script (exhaustive tests) or a seeded policy (the simulator)."""
+"""What can go wrong with one request, and who decides when: a script (exhaustive tests) or a seeded policy (the
+simulator)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ WRITES = ("create", "put", "replace", "delete")
 
 
 class Kind(StrEnum):
-    """`lost answer` of a read is a read that failed. `refused` answers were never carried out; `applied 500` ones were."""
+    """`lost answer` of a read is a read that failed. `refused` answers were never carried out; `applied 500` ones
+    were."""
 
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"
@@ -33,7 +35,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`delay_s`: how much later a delayed or duplicated request arrives, how old a stale list is, how long a timeout took."""
+    """`delay_s`: how much later a delayed or duplicated request arrives, how old a stale list is, how long a timeout
+    took."""
 
     kind: Kind
     delay_s: float = 0.0

@@ -1,4 +1,5 @@
-"""A whole cluster under one seed: machines, ticks and people over one bucket; trouble for a while, then healing, then rest.
+"""A whole cluster under one seed: machines, ticks and people over one bucket; trouble for a while, then healing, then
+rest.
 
 Safety is judged at every step, liveness after healing: everything acknowledged must come to its end within a bound, and
 whatever the network still delivers after that must change nothing.
@@ -32,6 +33,7 @@ from tests.sim.world import EPOCH_S, Actor, World
 
 REST_WITHIN_S = 3600.0
 RECOVERS_WITHIN_S = 45.0
+LOST = (Cause.MACHINE_LOST, Cause.UNDELIVERED)
 MOST_STEPS = 400_000
 ROOMS = ("queued/", "running/", "open/", "cancels/")
 
@@ -265,12 +267,14 @@ class Fleet:
                 self.judge.seen.violate("zombies are fenced", f"{start.who} runs {start.attempt}, which had ended")
 
     def _no_healthy_task_is_reaped(self, end: End, change: Change) -> None:
-        if not change.actor.startswith("tick") or change.late or end.cause not in (Cause.MACHINE_LOST, Cause.UNDELIVERED):
+        if change.late or not change.actor.startswith("tick") or end.cause not in LOST:
             return
         for host in self.hosts:
             supervisor = host.supervisors.get(end.attempt)
             process = host.processes.get(end.attempt)
-            if supervisor is None or supervisor.dead or process is None or not process.is_alive or host.name != end.worker:
+            if supervisor is None or supervisor.dead or process is None or not process.is_alive:
+                continue
+            if host.name != end.worker:
                 continue
             well_for_s = self.world.now_s - max(supervisor.unwell_at_s, host.unwell_at_s)
             if well_for_s > RECOVERS_WITHIN_S:

@@ -1,7 +1,7 @@
 """A machine: a disk that survives its processes, clocks, an agent, supervisors, and the processes that they run.
 
-The agent is the shipped `Agent`, a supervisor is the shipped `Control` and `Io` in two greenlets: what is replaced is only
-what a real machine has beneath them: threads, descriptors, signals, forks.
+The agent is the shipped `Agent`, a supervisor is the shipped `Control` and `Io` in two greenlets: what is replaced is
+only what a real machine has beneath them: threads, descriptors, signals, forks.
 """
 
 from __future__ import annotations

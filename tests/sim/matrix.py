@@ -1,7 +1,7 @@
 """The crash matrix: every store operation of a scene, struck in every way, carried on by the same actor or by others.
 
-Whatever happens, when all has come to rest the bucket says what an uninterrupted run would have said; or, where the actor never
-got its acknowledgement, what would have been said had it never come.
+Whatever happens, when all has come to rest the bucket says what an uninterrupted run would have said; or, where the
+actor never got its acknowledgement, what would have been said had it never come.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Right:
-    """How a scene may end. `done`: the transition was made and its actor lives on; `died`: it was made, then the actor died;
-    `never`: the actor died before it did anything. `operations`: store operations of the actor when nothing goes wrong."""
+    """How a scene may end. `done`: the transition was made and its actor lives on; `died`: it was made, then the
+    actor died; `never`: the actor died before it did anything. `operations`: store operations of the actor when
+    nothing goes wrong."""
 
     operations: int
     done: dict[str, Any]
@@ -110,7 +111,8 @@ _judged: set[tuple[object, ...]] = set()
 
 
 def _judge_end(case: Case, play: Play, hand: Hand, done: bool) -> None:
-    """From here on all is undisturbed, so of equal buckets with equal histories only the first need be brought to its end."""
+    """From here on all is undisturbed, so of equal buckets with equal histories only the first need be brought to its
+    end."""
     play.judge.verify()
     seen = play.judge.seen
     history = (frozenset(seen.acknowledged), frozenset(seen.cancelled), frozenset(seen.stopped), frozenset(seen.starts))

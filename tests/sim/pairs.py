@@ -224,8 +224,8 @@ TO_THE_END = 10_000
 
 
 def explore(pair: Pair, check: Callable[[Schedule], list[Op]]) -> int:
-    """Run every schedule "one makes i operations, the other j, then each goes on to its end", both ways round; of those that
-    differ only in the order of operations that do not touch each other, one. Returns how many were run.
+    """Run every schedule "one makes i operations, the other j, then each goes on to its end", both ways round; of
+    those that differ only in the order of operations that do not touch each other, one. Returns how many were run.
 
     `check` runs a schedule and returns the operations as they came.
     """

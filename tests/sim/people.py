@@ -25,7 +25,8 @@ Errand = Callable[[Bucket], bool]
 
 @dataclass
 class Person:
-    """`doing`: the command that is under way, and is typed again after a crash: the same command, the same request id."""
+    """`doing`: the command that is under way, and is typed again after a crash: the same command, the same request
+    id."""
 
     name: str
     world: World

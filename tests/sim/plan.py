@@ -1,4 +1,5 @@
-"""What one seed decides before anything runs: how many of what, which faults come at which rates, which disasters strike.
+"""What one seed decides before anything runs: how many of what, which faults come at which rates, which disasters
+strike.
 
 Each seed leaves most kinds of faults out (swarm testing): a run in which everything fails at once hides what two faults
 together would show.

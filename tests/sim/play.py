@@ -1,7 +1,7 @@
 """One bucket, a few hands, a judge: the stage of the crash matrix and of the interleavings.
 
-A `Hand` is a worker reduced to the transitions: it claims, starts, ends and settles through the shipped `bucket/`, and keeps on its
-disk what a real one keeps there before each deciding request. Its death loses all but the disk.
+A `Hand` is a worker reduced to the transitions: it claims, starts, ends and settles through the shipped `bucket/`,
+and keeps on its disk what a real one keeps there before each deciding request. Its death loses all but the disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Outcomes = Mapping[tuple[str, int, int], Cause]
 
 
 def document(name: str = "train", tasks: int = 0, width: int = 0, **changed: Any) -> dict[str, Any]:
-    """A stored specification. `tasks`: an array of so many; `width`: its max_parallel; `changed`: fields of the task."""
+    """A stored specification. `tasks`: an array of so many; `width`: its max_parallel; `changed`: fields of the
+    task."""
     spec: dict[str, Any] = {
         "task_template": {"command": "true", "heartbeat_ttl_seconds": TTL_S, **changed},
     }
@@ -143,7 +144,8 @@ class Play:
         return any(key.startswith(rooms) for key in self.shared.contents())
 
     def result(self) -> dict[str, Any]:
-        """The bucket as it came to rest, without what differs between two right ways there: nonces, times, who did it."""
+        """The bucket as it came to rest, without what differs between two right ways there: nonces, times, who did
+        it."""
         shown: dict[str, Any] = {}
         seen = self.judge.seen
         for j in sorted(seen.jobs):
@@ -237,7 +239,8 @@ class Hand:
         if kept.end_body is None:
             seen = SeenEnd(worker=self.name, by=self.name, claimed_at=kept.claimed_at)
             before = end.budgets_before(self.bucket, a)
-            composed = end.compose(self.bucket, a, terms_of(job.document), before, Ended(cause, cause.value or "exit 0"), seen)
+            ended = Ended(cause, cause.value or "exit 0")
+            composed = end.compose(self.bucket, a, terms_of(job.document), before, ended, seen)
             kept.end_body = codec.encode(composed)
         committed = end.commit(self.bucket, a, kept.end_body)
         if isinstance(committed, end.Ours):

@@ -1,7 +1,7 @@
 """Scripted processes in the place of real ones: how long a command runs, how it exits, whether it listens to signals.
 
-A command says so itself: `["sim", "12.5", "fails=2", "exit=3", "deaf"]` runs 12.5 s, exits 3 in its first two attempts and 0
-after, and ignores every signal but SIGKILL.
+A command says so itself: `["sim", "12.5", "fails=2", "exit=3", "deaf"]` runs 12.5 s, exits 3 in its first two
+attempts and 0 after, and ignores every signal but SIGKILL.
 """
 
 from __future__ import annotations

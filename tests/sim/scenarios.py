@@ -1,7 +1,7 @@
 """Every transition of the protocol as a scene: what stands before it, and the hand that makes it.
 
-`act` is what the hand does; after its death it is done again by its restarted self (with what it had on its disk), or by
-nobody: then the coordinator and other workers carry on.
+`act` is what the hand does; after its death it is done again by its restarted self (with what it had on its disk), or
+by nobody: then the coordinator and other workers carry on.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ def _end_only(hand: Hand, cause: Cause) -> None:
     a = _attempt(hand)
     job = hand.bucket.job(a.job)
     assert job is not None
-    end.end_attempt(hand.bucket, a, terms_of(job.document), Ended(cause, "why"), end.Seen(worker=hand.name, by=hand.name))
+    seen = end.Seen(worker=hand.name, by=hand.name)
+    end.end_attempt(hand.bucket, a, terms_of(job.document), Ended(cause, "why"), seen)
 
 
 def _ended_unsettled(play: Play, hand: Hand) -> None:

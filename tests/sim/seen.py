@@ -34,8 +34,8 @@ class Seen:
     shared: SharedBucket
     tick: int = 0
     machines_may_be_paused: bool = False
-    """Then a process may start after its attempt has ended: no clock of its own saw the pause. `doubtful`: such starts, for
-    whoever knows the processes to see them fenced."""
+    """Then a process may start after its attempt has ended: no clock of its own saw the pause. `doubtful`: such
+    starts, for whoever knows the processes to see them fenced."""
     doubtful: list[Start] = field(default_factory=list)
     lists_may_be_old: bool = False
     """A deletion finds what it takes away by listing: where lists may be old, some of it stays, and fsck sweeps it."""

@@ -21,7 +21,8 @@ def narrow_lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("scene", SCENES, ids=[scene.name for scene in SCENES])
 def test_crash_at_every_operation(scene: Scene) -> None:
-    """Case: a worker is told that it lost a claim that it in fact won; a job stays in running/ with nobody running it."""
+    """Case: a worker is told that it lost a claim that it in fact won; a job stays in running/ with nobody running
+    it."""
     broken = []
     count = 0
     for case in matrix.cases_of(scene):

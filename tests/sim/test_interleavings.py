@@ -1,4 +1,5 @@
-"""Every pair of actors at every interleaving point: whatever the order, no rule is broken and all comes to a right end."""
+"""Every pair of actors at every interleaving point: whatever the order, no rule is broken and all comes to a right
+end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whole clusters under seeded trouble: nothing acknowledged is lost, nothing is committed twice, everything comes to rest."""
+"""Whole clusters under seeded trouble: nothing acknowledged is lost, nothing is committed twice, everything comes to
+rest."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ GROUPS = 16
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_seeds(group: int) -> None:
-    """Case: lost allocations stop being replaced; healthy jobs flagged dead; long tasks run twice; zombies overwrite."""
+    """Case: lost allocations stop being replaced; healthy jobs flagged dead; long tasks run twice; zombies
+    overwrite."""
     tally = Tally()
     broken = [
         f"seed {seed}: {found}" for seed in range(group, SEEDS, GROUPS) if (found := run_seed(seed, tally))

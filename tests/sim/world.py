@@ -1,10 +1,12 @@
 """A world in which time, chance and the order of events are decided by one root seed.
 
-Actors are greenlets. They run real code, and hand control back at every store operation and every sleep; who goes on is the
-scheduler's choice. Nothing else moves: the clock advances only when every actor waits. A crash is a `BaseException` raised inside the
-actor, so that no `except Exception` of shipped code survives what a killed process would not.
+Actors are greenlets. They run real code, and hand control back at every store operation and every sleep; who goes on
+is the scheduler's choice. Nothing else moves: the clock advances only when every actor waits. A crash is a
+`BaseException` raised inside the actor, so that no `except Exception` of shipped code survives what a killed process
+would not.
 
-Outside of any actor (a test that plays one hand after the other) the same code runs without a scheduler: a sleep just moves the clock.
+Outside of any actor (a test that plays one hand after the other) the same code runs without a scheduler: a sleep just
+moves the clock.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-import greenlet
+import greenlet  # type: ignore[import-untyped]
 
 EPOCH_S = 1_790_000_000.0
 TRACE_KEPT = 400
@@ -32,7 +34,8 @@ class Stuck(AssertionError):
 
 @dataclass(eq=False)
 class Actor:
-    """One process. `wake_at`: it waits until then; None: it is over. `halted`: neither runs nor notices (SIGSTOP, a paused machine)."""
+    """One process. `wake_at`: it waits until then; None: it is over. `halted`: neither runs nor notices (SIGSTOP, a
+    paused machine)."""
 
     name: str
     greenlet: greenlet.greenlet | None = None
@@ -203,7 +206,8 @@ class World:
 
 @dataclass
 class Turns:
-    """A chooser that plays a script: `(name, operations)` in turn; the last named goes on to its end, then whoever is left."""
+    """A chooser that plays a script: `(name, operations)` in turn; the last named goes on to its end, then whoever is
+    left."""
 
     script: Iterable[tuple[str, int]]
     _rest: Iterator[tuple[str, int]] = field(init=False)

@@ -15,6 +15,7 @@ import pytest
 
 from stado_like.bucket import submit
 from stado_like.job.keys import AttemptId
+from stado_like.job.terms import terms_of
 from stado_like.store.local import LocalStore
 from stado_like.store.memory import MemoryStore, forget
 from stado_like.store.protocol import Applied, ObjectStore, Rejected
@@ -60,7 +61,7 @@ def _memory() -> Iterator[ObjectStore]:
 def _local() -> Iterator[ObjectStore]:
     folder = Path(tempfile.mkdtemp(prefix="stado-teeth-"))
     try:
-        yield LocalStore(folder, durable=False)
+        yield LocalStore(str(folder), durable=False)
     finally:
         shutil.rmtree(folder)
 
@@ -127,7 +128,8 @@ def s3_sends_once() -> None:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in servers.CREDENTIALS.items():
                 patch.setenv(name, value)
-            S3Store("teeth", endpoint_url=f"http://127.0.0.1:{server.server_port}", region="us-east-1").create("k", b"x")
+            endpoint = f"http://127.0.0.1:{server.server_port}"
+            S3Store("teeth", endpoint_url=endpoint, region="us-east-1").create("k", b"x")
     finally:
         server.shutdown()
         server.server_close()
@@ -139,11 +141,9 @@ def s3_sends_once() -> None:
 
 
 @contextmanager
-def _one_machine(**changed: object) -> Iterator[Fleet]:
-    plan = replace(
-        Plan.of(1), hosts=1, users=1, jobs=0, ticks=1, tick_every_s=15.0, disasters=(), rates={}, trouble_s=1.0, **changed
-    )
-    fleet = Fleet(1, plan)
+def _one_machine() -> Iterator[Fleet]:
+    quiet = replace(Plan.of(1), hosts=1, users=1, jobs=0, ticks=1, tick_every_s=15.0, disasters=(), rates={})
+    fleet = Fleet(1, quiet)
     try:
         for host in fleet.hosts:
             host.start_agent()
@@ -176,7 +176,8 @@ def nursery_that_wakes_late_starts_nothing() -> None:
 
 
 def supervisor_launched_late_asks_the_gate_again() -> None:
-    """The agent died right after it had asked; the claim was reaped and the task finished elsewhere; then it is launched."""
+    """The agent died right after it had asked; the claim was reaped and the task finished elsewhere; then it is
+    launched."""
     with _one_machine() as fleet:
         host = fleet.hosts[0]
         host.nursery_sleeps_s = 400.0
@@ -219,7 +220,7 @@ def claim_of_another_is_not_undone() -> None:
         kept = winner.disk[a].claim
         claim = replace(kept, nonce="never arrived", worker="w1")
         folder = AttemptDir.make(attempts, str(a), fsync=False)
-        ask = scene.terms_of(play.judge.seen.jobs[a.job].document).ask
+        ask = terms_of(play.judge.seen.jobs[a.job].document).ask
         endings._undeliver(loser, Holding(a, claim, b"", folder, ask, 0.0))
         assert a not in play.judge.seen.ends, "another's attempt was ended as undelivered"
 

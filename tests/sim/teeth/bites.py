@@ -1,4 +1,5 @@
-"""Probes: short runs that a shipped guard survives, and its absence does not. Each raises AssertionError when a rule breaks."""
+"""Probes: short runs that a shipped guard survives, and its absence does not. Each raises AssertionError when a rule
+breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Taking a guard out of a shipped function: its text is changed, compiled in its own module, and put in the function's place.
+"""Taking a guard out of a shipped function: its text is changed, compiled in its own module, and put in the
+function's place.
 
 The code object is swapped, not the function: whoever imported the function before has the broken one too.
 """

@@ -104,7 +104,8 @@ TEETH: tuple[Tooth, ...] = (
     # ---- decisions before their indexes
     tooth(
         f"{BUCKET}/finish.py", "verdict before index", "early_verdict",
-        {"    verdict = _decide(": "    bucket.ensure(keys.cancel_index(j), Pointer(what=reason))\n    verdict = _decide("},
+        {"    verdict = _decide(":
+         "    bucket.ensure(keys.cancel_index(j), Pointer(what=reason))\n    verdict = _decide("},
         scene("cancel, queued"),
     ),
     tooth(
@@ -114,7 +115,8 @@ TEETH: tuple[Tooth, ...] = (
     ),
     tooth(
         f"{BUCKET}/cancel.py", "stop before index", "stop_task",
-        {"    won = bucket.decide(": "    bucket.ensure(keys.cancel_index(j, rank), Pointer())\n    won = bucket.decide("},
+        {"    won = bucket.decide(":
+         "    bucket.ensure(keys.cancel_index(j, rank), Pointer())\n    won = bucket.decide("},
         scene("stop, queued"),
     ),
     tooth(f"{BUCKET}/cancel.py", "look for the claim first", "_end_queued", {"if claimed:": "if False:"},
@@ -124,12 +126,14 @@ TEETH: tuple[Tooth, ...] = (
           scene("submit a name that was deleted")),
     tooth(
         f"{BUCKET}/delete.py", "delete order", "delete_job",
-        {"bucket.ensure(keys.tombstone(j), stone)": "finish_deletion(bucket, j, job)\n    bucket.ensure(keys.tombstone(j), stone)"},
+        {"bucket.ensure(keys.tombstone(j), stone)":
+         "finish_deletion(bucket, j, job)\n    bucket.ensure(keys.tombstone(j), stone)"},
         scene("delete"),
     ),
     tooth(
         f"{BUCKET}/delete.py", "delete order", "finish_deletion",
-        {"    listed = load.list_status(bucket, j)": "    bucket.drop(keys.open_index(j))\n    listed = load.list_status(bucket, j)"},
+        {"    listed = load.list_status(bucket, j)":
+         "    bucket.drop(keys.open_index(j))\n    listed = load.list_status(bucket, j)"},
         scene("delete"),
     ),
     # ---- stores

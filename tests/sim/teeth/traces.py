@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from stado_coordinator.lock import Lock
 from stado_coordinator.tick import Tick
@@ -186,7 +187,7 @@ def two_takeovers_of_one_dead_lock() -> None:
         play.world.advance(700.0)
         locks = [Lock(play.bucket(name)) for name in ("one", "two")]
         for name, lock in zip(("one", "two"), locks, strict=True):
-            play.world.spawn(name, lambda lock=lock: _acquire(lock))
+            play.world.spawn(name, partial(_acquire, lock))
         play.world.chooser = Turns((("one", 2), ("two", 2), ("one", 10_000), ("two", 10_000)))
         play.world.run()
         assert [lock.is_held for lock in locks].count(True) == 1, "both took it"
