@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run a command as a job: submit, stream its output, exit as it did",
     "up": "A one-machine cluster: a worker and the coordinator in one process",
     "job submit": "Put a job into the queue",
+    "job schema": "Every field of a specification, as JSON Schema",
     "job list": "Jobs: unfinished ones and the last day's",
     "job show": "Everything about one job",
     "job watch": "A job as it changes, until it is over",
