@@ -164,7 +164,7 @@ class Agent:
 
     def _accepted(self) -> None:
         self.trouble = ""
-        self._reach.accepted(self._ambient.boot_s(), 60.0)
+        self._reach.accepted(self._ambient.boot_s(), max((one.ttl_s for one in self._holdings.values()), default=60))
 
     def _sleep_s(self) -> float:
         now_s = self._ambient.boot_s()
