@@ -27,9 +27,9 @@ from stado_like.job.states import Decision
 from stado_like.job.terms import Terms, terms_of
 
 LATE_S = 60.0
-SENT_AGAIN_S = 2.0
-"""How old a claim, or what ended it, must be before its end looks for a tombstone: no job is over and deleted within a
-minute of a claim, unless the answer to the first sending of its last end was lost."""
+PROMPT_S = 2.0
+"""An end looks for a tombstone unless its claim is younger than a minute and what ended it than two seconds: no job is
+over and deleted within that. (Times that lie ahead are no proof of youth: a store's clock was set back.)"""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,9 @@ def settle(
         drop_orphan(bucket, a, queue_key)
         done.orphan = True
         return done
-    if _came_too_late(bucket, a, end, job):
+    began = bucket.now()
+    fresh = 0 <= began - end.claimed_at <= LATE_S and abs(began - end.ended_at) <= PROMPT_S
+    if not fresh and _is_buried(bucket, a, job):
         done.orphan = True
         return done
     terms = terms_of(job.document)
@@ -73,17 +75,16 @@ def settle(
     bucket.drop(*sorted(unwanted))
     if terms.several and task_over and terms.tasks <= finish.SMALL_JOB_TASKS:
         done.job_over = finish.finish_if_over(bucket, a.job, job, terms)
+    if abs(bucket.now() - began) > PROMPT_S:
+        done.orphan = _is_buried(bucket, a, job)  # it slept between two writes
     bucket.drop(keys.running(a))  # guard: settle before delete
     return done
 
 
-def _came_too_late(bucket: Bucket, a: AttemptId, end: End, job: Job) -> bool:
+def _is_buried(bucket: Bucket, a: AttemptId, job: Job) -> bool:
     """Whoever ends an attempt may have slept, or been cut off, while others ended it, finished its job and deleted
-    it. Then the end record itself is new, and lies under a status that nobody would ever clear. The tombstone stands
-    before a deletion takes anything, so a look after the create sees it, or the deletion saw the end."""
-    now = bucket.now()
-    if now - end.claimed_at <= LATE_S and now - end.ended_at <= SENT_AGAIN_S:
-        return False
+    it. Then what it writes is new, the end record first, and lies under a status that nobody would ever clear. The
+    tombstone stands before a deletion takes anything: a look after the create sees it, or the deletion saw the end."""
     if not any(bucket.present(keys.tombstone(a.job))):  # guard: tombstone after end
         return False
     delete.finish_deletion(bucket, a.job, job)

@@ -71,7 +71,7 @@ TEETH: tuple[Tooth, ...] = (
         traces.end_under_an_acknowledged_cancel_releases_nothing,
     ),
     tooth(
-        f"{BUCKET}/settle.py", "tombstone after end", "_came_too_late",
+        f"{BUCKET}/settle.py", "tombstone after end", "_is_buried",
         {"if not any(bucket.present(keys.tombstone(a.job))):": "if True:"},
         traces.machine_that_wakes_after_the_deletion_leaves_nothing,
     ),
