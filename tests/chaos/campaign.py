@@ -46,7 +46,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`store`: seaweedfs or dir. `first_s`: after so long the trouble begins. `jobs_most`: no more are submitted."""
+    """`store`: seaweedfs or dir. `first_s`: after so long the trouble begins. `jobs_most`: no more are submitted.
+    `machines_go`: whole machines are paused and lost, too: a minute each."""
 
     minutes: float
     store: str = "seaweedfs"
@@ -55,6 +56,7 @@ class Plan:
     jobs_most: int = 100_000
     first_s: float = 5.0
     fault_every_s: tuple[float, float] = (0.6, 1.6)
+    machines_go: bool = True
 
 
 @dataclass(slots=True)
@@ -108,15 +110,17 @@ def run(plan: Plan, say: Say = lambda line: None, keep: Path | None = None) -> H
             random.Random(plan.seed + 2),
             plan.jobs_most,
         )
-        faults = Faults(cluster, history, chance, place.server, place.network, disk, plan.workers[-1])
+        faults = Faults(cluster, history, chance, place.server, place.network, disk, plan.workers[-1], plan.machines_go)
         begun_s = time.monotonic()
         cluster.start()
         watcher.start()
         people.start()
         try:
-            _trouble(plan, faults, cluster, chance, say)
+            try:
+                _trouble(plan, faults, cluster, chance, say)
+            finally:
+                faults.heal_all()
             people.leave()
-            faults.heal_all()
             _drain(place, cluster, history, say)
         finally:
             people.leave()

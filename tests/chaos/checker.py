@@ -199,7 +199,7 @@ def healthy_lost(history: History) -> Iterator[str]:
 
 
 def budgets_wrong(history: History) -> Iterator[str]:
-    """What a task has spent is what its ends spent, each once. (Nothing runs here for the ten minutes that reset it.)"""
+    """What a task has spent is what its ends spent, each once. (Nothing runs here for ten minutes, which resets it.)"""
     for attempts in history.by_task().values():
         failures = machine = 0
         for a in attempts:

@@ -22,6 +22,7 @@ from tests.chaos.weather import STORMS, LossyProxy, RestartableServer, SmallDisk
 TTL_S = 10.0
 AWAY_S = 6 * TTL_S
 PEACE_S = 25.0
+DRAWS_MOST = 5
 WEIGHTS = {
     Harm.AGENT_KILLED: 10,
     Harm.NURSERY_KILLED: 6,
@@ -52,12 +53,21 @@ class Faults:
     network: LossyProxy | None = None
     disk: SmallDisk | None = None
     disk_of: str = ""
+    machines_go: bool = True
     _undo: list[tuple[float, Strike, Undo]] = field(default_factory=list)
     _peace_until_s: float = 0.0
 
     # ---- one a second
 
     def strike(self) -> None:
+        """One fault. What finds nobody to hit is drawn again, a few times."""
+        before = len(self.history.strikes)
+        for _ in range(DRAWS_MOST):
+            self._draw()
+            if len(self.history.strikes) > before:
+                return
+
+    def _draw(self) -> None:
         harm = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         match harm:
             case Harm.SERVER_KILLED | Harm.SERVER_STOPPED | Harm.WEATHER:
@@ -170,7 +180,7 @@ class Faults:
 
     def _take_a_machine(self, harm: Harm) -> None:
         workers = self.cluster.alive()
-        if self._away() or len(workers) < len(self.cluster.states):
+        if not self.machines_go or self._away() or len(workers) < len(self.cluster.states):
             return
         worker = self.chance.choice(workers)
         agent, nursery, running = self.cluster.agent(worker), self.cluster.nursery(worker), self.cluster.running(worker)

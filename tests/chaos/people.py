@@ -49,7 +49,7 @@ class People(threading.Thread):
         self.join(PATIENCE_S)
 
     def run(self) -> None:
-        while not self._leaving.wait(self._chance.uniform(0.3, 1.3)):
+        while not self._leaving.wait(self._chance.uniform(0.2, 0.9)):
             errand = self._next()
             if errand is not None:
                 self._do(errand)
@@ -104,7 +104,7 @@ class People(threading.Thread):
         }
         size = width = 0
         if "array" in kind:
-            size, width = self._chance.randint(2, 6), self._chance.randint(1, 3)
+            size, width = self._chance.randint(3, 6), self._chance.randint(1, 3)
             more["array"] = {"size": size, "max_parallel": width}
         may_end = GOOD
         if kind == "hopeless":

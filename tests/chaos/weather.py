@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -149,13 +149,9 @@ class SmallDisk:
 
     def fill(self) -> None:
         """To the last byte: what is freed meanwhile (a log, a folder) is room again."""
-        with self._filler.open("ab") as file:
-            try:
-                while True:
-                    file.write(bytes(1 << 16))
-                    file.flush()
-            except OSError:
-                return  # full, which is what was wanted
+        with suppress(OSError), self._filler.open("ab", buffering=0) as file:  # until it is full
+            while True:
+                file.write(bytes(1 << 16))
 
     def clear(self) -> None:
         self._filler.unlink(missing_ok=True)
