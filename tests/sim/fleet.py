@@ -18,8 +18,11 @@ from stado_coordinator.tick import Tick
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import StoreError, TickHeld
 from stado_like.job import codec, keys
-from stado_like.job.records import End
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Claim, End
 from stado_like.job.states import Cause
+from stado_like.planning.liveness import BRAKE_S
+from stado_like.planning.world import STALE_GRACE_S
 from stado_like.store.clock import StoreClock
 from tests.sim.ambient import Clocks, VirtualAmbient
 from tests.sim.checkers import Judge
@@ -61,6 +64,7 @@ class Fleet:
         self.held_ticks = 0
         self._disk = Path(tempfile.mkdtemp(prefix="stado-sim-", dir=_memory_disk()))
         self._healed = False
+        self._dead: dict[AttemptId, float] = {}
         chance = random.Random(f"fleet {seed}")
         self.hosts = [Host(self, f"h{n}", self._disk / f"h{n}") for n in range(1, self.plan.hosts + 1)]
         self.ticks = [TickProcess(f"tick{n}", Clocks(self.world, f"c{n}")) for n in range(1, self.plan.ticks + 1)]
@@ -109,6 +113,7 @@ class Fleet:
     def _go(self, until_s: float) -> None:
         self.world.run(until_s=until_s, most_steps=MOST_STEPS)
         self._zombies_are_fenced()
+        self._the_dead_have_ended()
         for actor in self.world.errors:
             self.judge.seen.violate("no process raises", f"{actor.name}: {actor.error!r}")
         self.judge.verify()
@@ -152,6 +157,29 @@ class Fleet:
             self.thaw_machine(host)
             if not host.is_up:
                 host.boot()
+        self.remove_lock()
+        self._await_the_dead()
+
+    def _await_the_dead(self) -> None:
+        """Attempts whose process and supervisor are gone: each must end within 2 TTL + 15 s + 2 ticks. (Where two
+        machines lost work at once the brake may be pulled, and ten minutes are allowed more.)"""
+        claimed = [keys.parse_running(key) for key in self.shared.contents() if key.startswith(keys.RUNNING)]
+        living = {name for host in self.hosts for name in host.supervisors}
+        seen = self.judge.seen
+        dead = [a for a in claimed if str(a) not in living and a not in seen.ends and a.job in seen.jobs]
+        workers = {codec.decode(Claim, self.shared.peek(keys.running(a)) or b"{}", "claim").worker for a in dead}
+        for a in dead:
+            allowed_s = 2 * self.judge.seen.terms[a.job].ttl_s + STALE_GRACE_S + 2 * self.plan.tick_every_s
+            allowed_s += RECOVERS_WITHIN_S + (BRAKE_S if len(workers) > 1 else 0.0)
+            self._dead[a] = self.world.now_s + allowed_s
+
+    def _the_dead_have_ended(self) -> None:
+        for a, deadline_s in list(self._dead.items()):
+            if a in self.judge.seen.ends or a.job in self.judge.seen.buried:
+                del self._dead[a]
+            elif self.world.now_s > deadline_s:
+                del self._dead[a]
+                self.judge.seen.violate("the dead end in time", f"{a} is open {RECOVERS_WITHIN_S:g} s after its bound")
 
     # ---- those who keep processes running
 
