@@ -11,6 +11,7 @@ deleting and creating could remove the fresh lock of a third. (Where a store has
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, datetime
 
 from stado_coordinator.process_identity import Holder, holder_of, pid_namespace, started_at
@@ -24,6 +25,7 @@ from stado_like.store.protocol import Applied, Object, Rejected
 ABANDONED_S = 10 * 60.0
 REFRESH_S = 60.0
 TAKEOVERS = 8
+LEFT_REMEMBERED = 256
 
 
 class Lock:
@@ -32,7 +34,8 @@ class Lock:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
         self._mine: TickLock | None = None
-        self._left: set[str] = set()
+        self._left: deque[str] = deque(maxlen=LEFT_REMEMBERED)
+        """Nonces of our own that may stand without us: not released, or sent to a store that answers hours later."""
         self._refreshed_s = 0.0
 
     @property
@@ -53,7 +56,11 @@ class Lock:
         )
         body = codec.encode(mine)
         for _ in range(TAKEOVERS):
-            won = bucket.decide_bytes(keys.TICK_LOCK, body)
+            try:
+                won = bucket.decide_bytes(keys.TICK_LOCK, body)
+            except StoreUnavailable:
+                self._left.append(mine.nonce)
+                raise
             if isinstance(won, Won) or self._take_over(won.found, body):
                 self._mine = mine
                 self._refreshed_s = bucket.ambient.boot_s()
@@ -92,7 +99,7 @@ class Lock:
                 f"Remove it with `stado storage rm {keys.TICK_LOCK}` once no tick runs; it expires in 10 minutes.",
             ) from None
         if held.nonce in self._left:
-            return  # our own, of a tick that could not reach the store to release it
+            return  # our own, of a tick that could not reach the store
         holder = holder_of(held, self._bucket.ambient)
         if holder is Holder.GONE:
             return
@@ -142,9 +149,8 @@ class Lock:
             if found is not None and _nonce(found) == mine.nonce:
                 self._bucket.drop(keys.TICK_LOCK)
         except StoreError as failed:
-            self._left.add(mine.nonce)
+            self._left.append(mine.nonce)
             return failed.message
-        self._left.clear()
         return ""
 
     def _standing(self) -> Object | None:

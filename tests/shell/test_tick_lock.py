@@ -20,6 +20,7 @@ from stado_like.job import codec, keys
 from stado_like.job.records import TickLock
 from stado_like.store.local import LocalStore
 from stado_like.store.memory import MemoryStore
+from stado_like.store.protocol import Unknown
 from tests.builders_tick import BreakableStore, Stage, Virtual
 
 _stores = itertools.count()
@@ -252,3 +253,29 @@ def test_last_tick_is_known_to_readers(stage: Stage) -> None:
     ticked_at = stage.bucket.now()
     stage.clock.pass_s(5000)
     assert last_tick_at(stage.bucket) == ticked_at
+
+
+def test_own_lock_that_arrives_long_after_its_tick_gave_up_blocks_nobody(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was stopped carries out what it had received when it goes on: seen after an outage of five minutes,
+    when the resident coordinator, alive and idle, kept itself and everybody else from ticking for ten more."""
+    sent: list[bytes] = []
+    create = stage.store.create
+
+    def unanswered(key: str, body: bytes) -> object:
+        if key != keys.TICK_LOCK:
+            return create(key, body)
+        sent.append(body)
+        return Unknown("timed out")
+
+    lock = Lock(stage.bucket)
+    monkeypatch.setattr(stage.store, "create", unanswered)
+    with pytest.raises(StoreUnavailable):
+        lock.acquire()
+    monkeypatch.undo()
+    lock.acquire()  # the store is back; a whole tick goes by
+    lock.release()
+    stage.store.put(keys.TICK_LOCK, sent[-1])  # and now the old request arrives
+    mine = lock.acquire()
+    assert standing(stage) == mine
