@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End
 from stado_like.job.states import Cause, Decision, JobState, Outcome
-from tests.chaos.history import OF_A_LAUNCH, OF_AN_ATTEMPT, SILENCING, Harm, History, Sent, Strike
+from tests.chaos.history import DEAFENING, OF_A_LAUNCH, OF_AN_ATTEMPT, SILENCING, Harm, History, Sent, Strike
 
 Rule = Callable[[History], Iterator[str]]
 
 TTL_S = 10.0
 FENCED_WITHIN_S = TTL_S / 2 + 5.0
 """A gate is asked again before exec when its claim is older than TTL/2; the rest is a loaded machine."""
+HEARD_WITHIN_S = 2.0
 FELT_S = 3 * TTL_S + 15.0
 """How long after it was taken back a fault still explains what a tick decided: Stale, then Down."""
 
@@ -141,7 +142,7 @@ def stops_dropped(history: History) -> Iterator[str]:
     for one in history.acknowledged:
         if one.id is None or one.deleted_at:
             continue
-        if one.cancelled_at and one.state is not JobState.CANCELLED:
+        if one.cancelled_at and one.state is not JobState.CANCELLED and not _was_over_first(history, one):
             yield f"{one.id} was cancelled, and is {one.state.value if one.state else 'not over'}"
         for line in starts:
             if line.attempt.job != one.id:
@@ -152,6 +153,22 @@ def stops_dropped(history: History) -> Iterator[str]:
         for rank in one.stopped_at:
             if history.final_end(one.id, rank) is None and not one.cancelled_at and one.state is None:
                 yield f"task {rank} of {one.id} was stopped, and has no final end"
+
+
+def _was_over_first(history: History, one: Sent) -> bool:
+    """A job of one task is what its last attempt was: that may have ended by itself before its supervisor heard of the
+    cancel, at its next look or, in an outage, after it."""
+    assert one.id is not None
+    a = history.final_end(one.id, 0)
+    if a is None or one.max_parallel:
+        return False
+    ended_at = history.ends[a].end.ended_at
+    deaf = any(
+        strike.covers(one.cancelled_at, ended_at, FENCED_WITHIN_S)
+        and (strike.harm in DEAFENING or strike.worker == history.ends[a].end.worker)
+        for strike in history.strikes
+    )
+    return deaf or ended_at <= one.cancelled_at + TTL_S / 4 + HEARD_WITHIN_S
 
 
 def explanation(history: History, a: AttemptId, end: End) -> Strike | None:

@@ -21,7 +21,7 @@ from tests.chaos.weather import STORMS, LossyProxy, RestartableServer, SmallDisk
 
 TTL_S = 10.0
 AWAY_S = 6 * TTL_S
-PEACE_S = 25.0
+PEACE_S = 15.0
 DRAWS_MOST = 5
 WEIGHTS = {
     Harm.AGENT_KILLED: 10,
@@ -36,9 +36,9 @@ WEIGHTS = {
     Harm.MACHINE_PAUSED: 4,
     Harm.MACHINE_LOST: 4,
     Harm.DISK_FULL: 3,
-    Harm.SERVER_KILLED: 2,
-    Harm.SERVER_STOPPED: 2,
-    Harm.WEATHER: 5,
+    Harm.SERVER_KILLED: 6,
+    Harm.SERVER_STOPPED: 4,
+    Harm.WEATHER: 12,
 }
 
 Undo = Callable[[], None]

@@ -16,7 +16,13 @@ prepared: list[str] = []
 
 
 def prepare(text: str) -> None:
+    """`die once <file>`: killed at the first start."""
     prepared.append(text)
+    if text.startswith("die once "):
+        file = Path(text.removeprefix("die once "))
+        if not file.exists():
+            file.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def report(attempt_dir: str) -> None:

@@ -197,6 +197,14 @@ def test_an_entry_that_cannot_be_imported_is_told(tmp_path: Path) -> None:
     assert (house.pid, house.fileno()) == (None, -1)
 
 
+def test_nursery_killed_while_it_starts_is_replaced_once(tmp_path: Path) -> None:
+    entry = "tests.process.nursery_entries:report"
+    house = Nursery(entry=entry, prepare=f"die once {tmp_path / 'died'}", env=ENV)
+    house.start()
+    assert house.is_alive()
+    house.close()
+
+
 def test_fileno_becomes_readable_when_it_dies(tmp_path: Path) -> None:
     import select
 

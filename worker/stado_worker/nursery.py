@@ -49,6 +49,10 @@ class NurseryFailed(StadoError):
     code = "NURSERY_FAILED"
 
 
+class _Killed(NurseryFailed):
+    """By a signal, before it was ready."""
+
+
 class LaunchUnknown(StadoError):
     """The nursery did not answer and was replaced: the supervisor may or may not have been started. Launching the
     attempt again is safe: of two supervisors only the first that creates `launch` goes on.
@@ -98,7 +102,14 @@ class Nursery:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it and wait until it has imported everything. Raises NurseryFailed."""
+        """Start it and wait until it has imported everything. One that is killed meanwhile is replaced once, as at a
+        launch: its agent must not end for that. Raises NurseryFailed."""
+        try:
+            self._start()
+        except _Killed:
+            self._start()
+
+    def _start(self) -> None:
         self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, KIND)
         try:
@@ -113,8 +124,9 @@ class Nursery:
         if not isinstance(answer, dict) or answer.get("ready") != self._process.pid:
             what = f"said nothing for {self._start_s:g} s" if answer is None else f"ended at its start ({answer!r})"
             told = self._last_words()
+            killed = answer == "" and self._process.wait() < 0
             self.close()
-            raise NurseryFailed(
+            raise (_Killed if killed else NurseryFailed)(
                 f"The nursery {what}{told}", "Run `python -m stado_worker.nursery --help` by hand to see why"
             )
 

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +82,11 @@ def _kept(file: Path, ambient: Ambient) -> str:
             return text
         _make(file.parent)
         fresh = file.with_name(f"{file.name}.{ambient.pid}.{ambient.token()}")
-        fresh.write_text(ambient.token() + "\n")
+        try:
+            fresh.write_text(ambient.token() + "\n")
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise _cannot_keep(file.parent, error) from error
         try:
             os.link(fresh, file)
         except FileExistsError:
@@ -99,15 +104,19 @@ def _make(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            f"The worker's state cannot be kept in {directory}: {error.strerror}",
-            "Set STADO_STATE to a directory that can be written",
-        ) from error
+        raise _cannot_keep(directory, error) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise UsageError(
             f"The worker's state cannot be kept in {directory}: it cannot be written",
             "Set STADO_STATE to a directory that can be written",
         )
+
+
+def _cannot_keep(directory: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"The worker's state cannot be kept in {directory}: {error.strerror}",
+        "Set STADO_STATE to a directory that can be written, or make room there",
+    )
 
 
 class WorkerLock:
@@ -168,10 +177,20 @@ class WorkerHome:
                 f"Worker {self.worker_id} already runs on {ambient.host} ({self._holder()})",
                 "Stop that worker, or start this one with another --id",
             ) from None
-        fresh = self.path / f".holder.{ambient.pid}"
-        fresh.write_bytes(orjson.dumps({"pid": ambient.pid, "host": ambient.host, "boot_id": ambient.boot_id}))
-        os.replace(fresh, self.holder)
+        self._name_holder(ambient)
         return WorkerLock(lock)
+
+    def _name_holder(self, ambient: Ambient) -> None:
+        """For people only. On a full disk nobody is named: a worker must start there all the same, because tasks of an
+        earlier one may run here, and somebody has to end them."""
+        fresh = self.path / f".holder.{ambient.pid}"
+        try:
+            fresh.write_bytes(orjson.dumps({"pid": ambient.pid, "host": ambient.host, "boot_id": ambient.boot_id}))
+            os.replace(fresh, self.holder)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+                self.holder.unlink(missing_ok=True)  # it names the one before
 
     def _holder(self) -> str:
         """The holder writes its pid after it took the lock, so for a moment this may name the one before, or nobody."""
