@@ -8,6 +8,7 @@ ever released is asked by HEAD, in the order entry, claim, end.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stado_like.bucket import lanes as releasing
@@ -18,7 +19,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
-from stado_like.store.protocol import list_all
+from stado_like.store.protocol import Row, list_all
 
 
 @dataclass(slots=True)
@@ -50,8 +51,13 @@ class TaskNow:
 
 def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
     """`prefix`: only what lies below it, one task's status say."""
+    return listed_of(j, list_all(bucket.store, prefix or keys.status_of(j)))
+
+
+def listed_of(j: JobId, rows: Iterable[Row]) -> Listed:
+    """Rows under a job's status, sorted by what they are."""
     listed = Listed()
-    for row in list_all(bucket.store, prefix or keys.status_of(j)):
+    for row in rows:
         try:
             seen = keys.parse_status(j, row.key)
         except BadRecord:

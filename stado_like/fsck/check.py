@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
+from stado_like.bucket import load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
@@ -233,7 +234,7 @@ class _Check:
                 if room == keys.JOBS:
                     p.is_there = True
                 elif room == keys.STATUS:
-                    p.status = picture.listed(j, rows)
+                    p.status = load.listed_of(j, rows)
                 else:
                     p.traces.data.add(f"{room}{j.folder}/")
             assert p is not None

@@ -10,7 +10,7 @@ Pictures are thrown away one after the other, with the ends they read: a bucket'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer, Verdict
 from stado_like.job.terms import Terms, terms_of
-from stado_like.store.protocol import Row, list_all
+from stado_like.store.protocol import list_all
 
 R = TypeVar("R")
 
@@ -150,26 +150,6 @@ class JobPicture:
 
 
 # ---- reading
-
-
-def listed(j: JobId, rows: Iterable[Row]) -> Listed:
-    """The rows under a job's status, sorted by what they are."""
-    seen = Listed()
-    for row in rows:
-        try:
-            what = keys.parse_status(j, row.key)
-        except BadRecord:
-            seen.strange.append(row.key)
-            continue
-        if what.kind == "end":
-            seen.ends[what.rank].add(what.n)
-        elif what.kind == "heartbeat":
-            seen.beats[what.rank].add(what.n)
-        elif what.kind == "stop":
-            seen.stops.add(what.rank)
-        else:
-            seen.own.add(what.kind)
-    return seen
 
 
 def read(bucket: Bucket, p: JobPicture, *, every_end: bool) -> JobPicture:
