@@ -126,7 +126,7 @@ def run(plan: Plan, say: Say = lambda line: None, keep: Path | None = None) -> H
             people.leave()
             watcher.leave()
         history.ran_s = time.monotonic() - begun_s
-        _conclude(place, cluster, watcher, history)
+        _conclude(place, cluster, watcher, history, say)
         history.ended_by_themselves += [*cluster.ended, *people.broke]
     return history
 
@@ -171,7 +171,7 @@ def _drain(place: Ground, cluster: Cluster, history: History, say: Say) -> None:
     history.drained_s = time.monotonic() - begun_s
 
 
-def _conclude(place: Ground, cluster: Cluster, watcher: Watcher, history: History) -> None:
+def _conclude(place: Ground, cluster: Cluster, watcher: Watcher, history: History, say: Say) -> None:
     """The last look, one tick, fsck, and what lies on the machines' own disks."""
     rig, env = cluster.rig, cluster.rig.env
     for process in cluster.coordinators:
@@ -195,7 +195,7 @@ def _conclude(place: Ground, cluster: Cluster, watcher: Watcher, history: Histor
         if one.id is not None and one.id in history.standing and one.state is not None:
             one.state = read_job(bucket, one.id).state
     _read_effects(rig.folder / "effects", history)
-    _read_refused(cluster, history)
+    _read_refused(cluster, history, say)
     if place.network is not None:
         history.network.update(place.network.counted)
 
@@ -206,7 +206,7 @@ def _read_effects(log: Path, history: History) -> None:
         history.lines.append(Line(AttemptId.parse(plain["attempt"]), plain["pid"], plain["what"], plain["at"]))
 
 
-def _read_refused(cluster: Cluster, history: History) -> None:
+def _read_refused(cluster: Cluster, history: History, say: Say) -> None:
     """Ends that were composed and sent, and found another end standing."""
     for worker in cluster.states:
         for folder in cluster.folders(worker):
@@ -215,8 +215,14 @@ def _read_refused(cluster: Cluster, history: History) -> None:
             if facts is None or not facts.record or seen is None:
                 continue
             with suppress(BadRecord):
-                if codec.decode(End, facts.record.encode(), "exit.json").nonce != seen.end.nonce:
+                sent = codec.decode(End, facts.record.encode(), "exit.json")
+                if sent.nonce != seen.end.nonce:
                     history.refused.append(AttemptId.parse(folder.attempt_id))
+                    say(f"refused: {sent.attempt} of {worker}: {_short(sent)}; standing: {_short(seen.end)}")
+
+
+def _short(end: End) -> str:
+    return f"{end.outcome.value}, {end.cause.value or 'exit 0'}, {end.reason!r}, by {end.by} at {end.ended_at:.1f}"
 
 
 def _keep(folder: Path, keep: Path) -> None:

@@ -94,7 +94,7 @@ class Cluster:
             if started.process.poll() is None:
                 continue
             if worker not in self.due:
-                self._said_well(worker, started.process, (STORE_AWAY,), started.said)
+                self._said_well(worker, started.process, (0, STORE_AWAY), started.said)
                 self.due[worker] = now_s + back_after_s()
             if now_s >= self.due[worker]:
                 del self.due[worker]

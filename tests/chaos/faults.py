@@ -25,6 +25,7 @@ PEACE_S = 15.0
 DRAWS_MOST = 5
 WEIGHTS = {
     Harm.AGENT_KILLED: 10,
+    Harm.AGENT_TOLD_TO_STOP: 3,
     Harm.NURSERY_KILLED: 6,
     Harm.SUPERVISOR_KILLED: 18,
     Harm.TASK_KILLED: 10,
@@ -119,7 +120,7 @@ class Faults:
         if not workers:
             return
         worker = self.chance.choice(workers)
-        if harm in (Harm.AGENT_KILLED, Harm.AGENT_STOPPED):
+        if harm in (Harm.AGENT_KILLED, Harm.AGENT_STOPPED, Harm.AGENT_TOLD_TO_STOP):
             self._hit_an_agent(harm, worker)
         elif harm is Harm.NURSERY_KILLED:
             nursery = self.cluster.nursery(worker)
@@ -138,6 +139,10 @@ class Faults:
         if harm is Harm.AGENT_KILLED:
             self._note(harm, worker)
             self.cluster.kill(self.cluster.workers[worker].process)
+            return
+        if harm is Harm.AGENT_TOLD_TO_STOP:
+            self._note(harm, worker)
+            agent.terminate()
             return
         strike = self._note(harm, worker, lasting_s=2 * TTL_S)
         agent.suspend()

@@ -61,6 +61,7 @@ class Harm(StrEnum):
     """What was done to a process or a machine."""
 
     AGENT_KILLED = "agent killed"
+    AGENT_TOLD_TO_STOP = "agent told to stop (SIGTERM)"
     NURSERY_KILLED = "nursery killed"
     SUPERVISOR_KILLED = "supervisor killed"
     TASK_KILLED = "task's process killed"
@@ -80,7 +81,7 @@ class Harm(StrEnum):
 SILENCING = {Harm.MACHINE_PAUSED, Harm.MACHINE_LOST}
 DEAFENING = {Harm.SERVER_KILLED, Harm.SERVER_STOPPED, Harm.WEATHER}
 OF_AN_ATTEMPT = {Harm.SUPERVISOR_KILLED, Harm.SUPERVISOR_STOPPED}
-OF_A_LAUNCH = {Harm.AGENT_KILLED, Harm.AGENT_STOPPED, Harm.NURSERY_KILLED, Harm.DISK_FULL}
+OF_A_LAUNCH = {Harm.AGENT_KILLED, Harm.AGENT_TOLD_TO_STOP, Harm.AGENT_STOPPED, Harm.NURSERY_KILLED, Harm.DISK_FULL}
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from stado_like.job.keys import AttemptId
 from stado_like.job.states import Cause
 from tests.chaos.checker import check, executions, explanation, reaped
 from tests.chaos.history import SILENCING, Harm, History
@@ -64,12 +65,37 @@ def rows(history: History) -> list[tuple[str, str]]:
         ("attempts started, ended", f"{starts}, {len(history.ends)}"),
         ("attempts reaped by a tick", f"{len(by_tick)}{_listed(why_reaped)}"),
         ("executed twice", f"{len(twice)}{_listed(Counter(why for why, _ in twice))}"),
-        ("zombie commits refused", str(len(history.refused))),
+        ("zombie commits refused", f"{len(history.refused)}{_listed(_standing(history))}"),
+        ("longest that a fenced attempt ran on", f"{_ran_on_s(history):.1f} s"),
         ("detection by its own worker, min / median / max", _spread(told["its own worker"])),
         ("detection by a tick, min / median / max", _spread(told["a tick"])),
         ("machines away", str(sum(strike.harm in SILENCING for strike in history.strikes))),
         *((name, str(len(sentences))) for name, sentences in broken.items()),
     ]
+
+
+def _standing(history: History) -> Counter[str]:
+    """What stood where a late end was refused."""
+    ends = [(history.ends[a].end, _on_a_full_disk(history, a)) for a in history.refused]
+    by = {"tick": "a tick", "canceller": "a canceller", "settle": "whoever settled"}
+    return Counter(
+        f"{end.cause.value or 'exit 0'} by {by.get(end.by, 'its worker')}{', disk full' * full}" for end, full in ends
+    )
+
+
+def _on_a_full_disk(history: History, a: AttemptId) -> bool:
+    """There `exit.json` could not be kept, so whoever carries on for a dead supervisor composes the end anew."""
+    end = history.ends[a].end
+    return any(
+        one.harm is Harm.DISK_FULL and one.worker == end.worker and one.covers(end.claimed_at, end.ended_at, 15.0)
+        for one in history.strikes
+    )
+
+
+def _ran_on_s(history: History) -> float:
+    """From the sight of an end that another wrote to the last line of its attempt."""
+    others = {a: seen.seen_at for a, seen in history.ends.items() if seen.end.by != seen.end.worker}
+    return max((0.0, *(line.at - others[line.attempt] for line in history.lines if line.attempt in others)))
 
 
 def _count(times: Iterable[float]) -> int:
