@@ -26,7 +26,7 @@ from stado_like.planning.world import STALE_GRACE_S
 from stado_like.store.clock import StoreClock
 from tests.sim.ambient import Clocks, VirtualAmbient
 from tests.sim.checkers import Judge
-from tests.sim.disasters import Disasters
+from tests.sim.disasters import CLOCK_JUMP_S, Disasters
 from tests.sim.fault_store import Change, FaultStore, SharedBucket
 from tests.sim.faults import Kind, Rates, Storm
 from tests.sim.host import Host
@@ -66,7 +66,9 @@ class Fleet:
         self._healed = False
         self._dead: dict[AttemptId, float] = {}
         chance = random.Random(f"fleet {seed}")
-        self.hosts = [Host(self, f"h{n}", self._disk / f"h{n}") for n in range(1, self.plan.hosts + 1)]
+        self.hosts = [
+            Host(self, f"h{n}", self._disk / f"h{n}", cores=self.plan.cores) for n in range(1, self.plan.hosts + 1)
+        ]
         self.ticks = [TickProcess(f"tick{n}", Clocks(self.world, f"c{n}")) for n in range(1, self.plan.ticks + 1)]
         self.people = [
             Person(f"p{n}", self.world, self.judge, random.Random(f"person {seed} {n}"), self.plan.jobs)
@@ -171,6 +173,8 @@ class Fleet:
         for a in dead:
             allowed_s = 2 * self.judge.seen.terms[a.job].ttl_s + STALE_GRACE_S + 2 * self.plan.tick_every_s
             allowed_s += RECOVERS_WITHIN_S + (BRAKE_S if len(workers) > 1 else 0.0)
+            if self.struck["store's clock jumps"]:
+                allowed_s += CLOCK_JUMP_S  # its last heartbeat may lie ahead of the clock that was set right
             self._dead[a] = self.world.now_s + allowed_s
 
     def _the_dead_have_ended(self) -> None:

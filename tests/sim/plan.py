@@ -53,6 +53,7 @@ HIGHEST: Mapping[Kind, float] = {
 class Plan:
     seed: int
     hosts: int
+    cores: int
     users: int
     jobs: int
     ticks: int
@@ -68,8 +69,9 @@ class Plan:
         kinds = [kind for kind in HIGHEST if chance.random() < 0.4]
         return cls(
             seed=seed,
-            hosts=chance.randint(2, 4),
-            users=chance.randint(1, 2),
+            hosts=chance.randint(1, 4),
+            cores=chance.choice((1, 1, 2, 3)),
+            users=chance.randint(1, 3),
             jobs=chance.randint(3, 7),
             ticks=chance.choice((1, 1, 2)),
             tick_every_s=chance.choice((5.0, 15.0, 30.0)),
