@@ -166,7 +166,7 @@ def _drain(place: Ground, cluster: Cluster, history: History, say: Say) -> None:
             break
         if time.monotonic() > told_s + 15:
             told_s = time.monotonic()
-            say(f"draining: {len(open_ones)} jobs are not over")
+            say(f"draining: {len(open_ones)} jobs are not over: {', '.join(str(one.id) for one in open_ones[:5])}")
         time.sleep(0.5)
     history.drained_s = time.monotonic() - begun_s
 

@@ -172,9 +172,9 @@ def _was_over_first(history: History, one: Sent) -> bool:
 
 
 def explanation(history: History, a: AttemptId, end: End) -> Strike | None:
-    """What was done to the supervisor of an attempt that a tick declared dead, or to its launch."""
+    """What was done to the machine or the supervisor of an attempt that a tick declared dead, or to its launch."""
     seen_at = history.ends[a].seen_at
-    for strike in history.strikes:
+    for strike in sorted(history.strikes, key=lambda one: (one.harm not in SILENCING, one.harm not in OF_AN_ATTEMPT)):
         if not strike.covers(end.claimed_at, seen_at, FELT_S):
             continue
         of_machine = strike.harm in SILENCING and strike.worker == end.worker

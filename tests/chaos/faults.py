@@ -20,7 +20,8 @@ from tests.chaos.history import Harm, History, Strike
 from tests.chaos.weather import STORMS, LossyProxy, RestartableServer, SmallDisk
 
 TTL_S = 10.0
-AWAY_S = 6 * TTL_S
+AWAY_S = 9 * TTL_S
+DEAF_S = 14 * TTL_S
 PEACE_S = 15.0
 DRAWS_MOST = 5
 WEIGHTS = {
@@ -33,6 +34,7 @@ WEIGHTS = {
     Harm.TICK_KILLED: 8,
     Harm.AGENT_STOPPED: 5,
     Harm.SUPERVISOR_STOPPED: 8,
+    Harm.SUPERVISOR_DEAF: 3,
     Harm.COORDINATOR_STOPPED: 3,
     Harm.MACHINE_PAUSED: 4,
     Harm.MACHINE_LOST: 4,
@@ -158,10 +160,14 @@ class Faults:
             self._note(harm, worker, attempts)
             _kill(one.supervisor)
         else:
-            strike = self._note(harm, worker, attempts, lasting_s=2 * TTL_S)
+            deaf = harm is Harm.SUPERVISOR_DEAF
+            if deaf and (not self.machines_go or any(strike.harm is harm for _, strike, _ in self._undo)):
+                return
+            lasting_s = DEAF_S if deaf else 2 * TTL_S
+            strike = self._note(harm, worker, attempts, lasting_s=lasting_s)
             with suppress(psutil.NoSuchProcess):
                 one.supervisor.suspend()
-            self._later(2 * TTL_S, strike, lambda: _resume(one.supervisor))
+            self._later(lasting_s, strike, lambda: _resume(one.supervisor))
 
     def _hit_a_coordinator(self, harm: Harm) -> None:
         if harm is Harm.TICK_KILLED:

@@ -69,9 +69,10 @@ class Harm(StrEnum):
     TICK_KILLED = "cron tick killed"
     AGENT_STOPPED = "agent stopped for 2 TTL"
     SUPERVISOR_STOPPED = "supervisor stopped for 2 TTL"
+    SUPERVISOR_DEAF = "supervisor stopped for 14 TTL"
     COORDINATOR_STOPPED = "coordinator stopped"
-    MACHINE_PAUSED = "machine paused for 6 TTL"
-    MACHINE_LOST = "machine lost, back after 6 TTL"
+    MACHINE_PAUSED = "machine paused for 9 TTL"
+    MACHINE_LOST = "machine lost, back after 9 TTL"
     DISK_FULL = "disk full"
     SERVER_KILLED = "server killed and started"
     SERVER_STOPPED = "server stopped for 10 to 20 s"
@@ -80,7 +81,7 @@ class Harm(StrEnum):
 
 SILENCING = {Harm.MACHINE_PAUSED, Harm.MACHINE_LOST}
 DEAFENING = {Harm.SERVER_KILLED, Harm.SERVER_STOPPED, Harm.WEATHER}
-OF_AN_ATTEMPT = {Harm.SUPERVISOR_KILLED, Harm.SUPERVISOR_STOPPED}
+OF_AN_ATTEMPT = {Harm.SUPERVISOR_KILLED, Harm.SUPERVISOR_STOPPED, Harm.SUPERVISOR_DEAF}
 OF_A_LAUNCH = {Harm.AGENT_KILLED, Harm.AGENT_TOLD_TO_STOP, Harm.AGENT_STOPPED, Harm.NURSERY_KILLED, Harm.DISK_FULL}
 
 
@@ -109,7 +110,8 @@ class History:
     standing: set[JobId] = field(default_factory=set)
     """Jobs whose object is there at the end."""
     rewritten: list[str] = field(default_factory=list)
-    """Keys decided once whose bytes changed, other than ends."""
+    """Keys decided once whose bytes changed, other than ends. (The job of a name that is used again comes back for a
+    moment, until its tombstone is seen: that is no change.)"""
     buried_at: dict[JobId, float] = field(default_factory=dict)
     strikes: list[Strike] = field(default_factory=list)
     refused: list[AttemptId] = field(default_factory=list)

@@ -95,7 +95,7 @@ class People(threading.Thread):
             ("plain", "long", "flaky", "array", "flaky-array", "hopeless", "never"), (30, 12, 14, 14, 12, 8, 10)
         )[0]
         fails = {"flaky": 2, "flaky-array": 2, "hopeless": 99}.get(kind, 0)
-        seconds = self._chance.uniform(6.0, 14.0) if kind == "long" else self._chance.uniform(0.2, 2.5)
+        seconds = self._chance.uniform(4.0, 12.0) if kind == "long" else self._chance.uniform(0.2, 2.5)
         command = [sys.executable, "-I", "-S", str(EFFECT), str(self._log), f"{seconds:.2f}", str(fails), "3"]
         more: dict[str, Any] = {
             "cores": self._chance.choice((0.5, 0.5, 1.0)),
@@ -104,7 +104,7 @@ class People(threading.Thread):
         }
         size = width = 0
         if "array" in kind:
-            size, width = self._chance.randint(3, 6), self._chance.randint(1, 3)
+            size, width = (3 if fails else self._chance.randint(3, 6)), self._chance.randint(1, 3)
             more["array"] = {"size": size, "max_parallel": width}
         may_end = GOOD
         if kind == "hopeless":

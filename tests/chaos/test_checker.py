@@ -154,7 +154,7 @@ def test_sound_history_breaks_no_rule_and_explains_what_ran_twice() -> None:
     history = _sound()
     assert {name: found for name, found in check(history).items() if found} == {}
     assert [(a, explained) for a, _, explained in executions(history)] == [(FIRST, True)]
-    assert "| executed twice | 1 (1 Down, machine-lost, by tick, machine paused for 6 TTL) |" in markdown(history)
+    assert "| executed twice | 1 (1 Down, machine-lost, by tick, machine paused for 9 TTL) |" in markdown(history)
 
 
 @pytest.mark.parametrize(

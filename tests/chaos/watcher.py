@@ -85,10 +85,14 @@ class Watcher(threading.Thread):
         body = self._changed(row)
         if body is None:
             return
-        if self._bodies.setdefault(row.key, body) != body:
+        if self._bodies.setdefault(row.key, body) != body and not self._is_of_a_buried_job(row.key):
             self._history.rewritten.append(row.key)
         if row.key.endswith("/final.json"):
             self._history.finals[job_of(row.key)] = codec.decode(Final, body, row.key).state
+
+    def _is_of_a_buried_job(self, key: str) -> bool:
+        """Whoever uses a name again creates the old job's key, and takes it away once the tombstone was seen."""
+        return key.startswith(keys.JOBS) and any(self._bucket.present(keys.tombstone(keys.parse_job(key))))
 
     def _states(self) -> None:
         """For the people, who keep so many jobs open and no more."""
