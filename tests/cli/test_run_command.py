@@ -76,10 +76,12 @@ def test_interrupted_run_exits_130_and_the_job_goes_on(client: Client, tmp_path:
         _, err = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert "the job slow goes on" in err
-    until(lambda: client.job("slow").state == "Running", "a heartbeat of the task that goes on")
-    (tmp_path / "go").touch()
+    try:
+        assert process.returncode == 130
+        assert "the job slow goes on" in err
+        until(lambda: client.job("slow").state == "Running", "a heartbeat of the task that goes on")
+    finally:
+        (tmp_path / "go").touch()
     assert client.job("slow").wait(timeout_s=30) == "Completed"
     assert client.logs("slow") == "begun\nended\n"
 
