@@ -107,6 +107,26 @@ def _cancel_forgotten(history: History) -> None:
     history.sent[0].asked_at = history.sent[0].cancelled_at = 110.0
 
 
+def _cancel_unheard(history: History) -> None:
+    """Its last attempt ran at the cancel, and went on for twenty seconds more though nothing was in its way."""
+    history.sent[0].asked_at = history.sent[0].cancelled_at = 139.0
+    history.strikes.clear()
+    _second(history, ended_at=160.0)
+
+
+def _key_rewritten(history: History) -> None:
+    history.rewritten.append("status/default/one.1/verdict.json")
+
+
+def _gone(history: History) -> None:
+    history.standing.clear()
+
+
+def _ended_after_its_final_end(history: History) -> None:
+    third = SECOND.next
+    history.ends[third] = EndSeen(_end(third, decision=Decision.RETRY), b"3", 150.0)
+
+
 def _reported_lost(history: History) -> None:
     history.ends[FIRST].end = replace(history.ends[FIRST].end, by="w1")
     history.strikes.clear()
@@ -129,14 +149,14 @@ def _left_behind(history: History) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[History], None], ...]] = {
-    "lost": (_forgotten,),
+    "lost": (_forgotten, _gone),
     "unexpected": (_never_submitted, _started_after_its_deletion),
-    "committed twice": (_end_changed, _final_twice),
+    "committed twice": (_end_changed, _final_twice, _key_rewritten, _ended_after_its_final_end),
     "ends that are not true": (_completed_and_never_done,),
     "attempts started twice": (_started_again,),
     "executed twice, unexplained": (_nobody_struck,),
     "attempts side by side, unexplained": (_side_by_side,),
-    "stops dropped": (_cancel_forgotten,),
+    "stops dropped": (_cancel_forgotten, _cancel_unheard),
     "healthy tasks reaped": (_nobody_struck,),
     "healthy tasks reported lost": (_reported_lost,),
     "budget mismatches": (_spent_twice,),
