@@ -23,7 +23,10 @@ TRIES = 4
 def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[BellEvent, ...]:
     """Add one event per `(kind, what)`. Returns the events, so that the ringer can see later whether they are still
     there."""
-    now = bucket.now()
+    try:
+        now = bucket.now()
+    except StoreError:
+        return ()
     events = tuple(BellEvent(nonce=bucket.token(), kind=kind, what=what, at=now, until=until) for kind, what in rings)
     rings_again(bucket, events)
     return events

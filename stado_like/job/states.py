@@ -158,6 +158,7 @@ def _table() -> dict[tuple[TaskState, Event], Arrow]:
         (S.STOPPING, E.SUCCEED): Arrow(S.COMPLETED, W.SUPERVISOR),
         (S.PENDING, E.GIVE_UP): Arrow(S.UNSCHEDULABLE, W.TICK),
         (S.CANCELLED, E.EVICT_LAST): Arrow(S.PREEMPTED, W.ANY),
+        (S.DOWN, E.EVICT_LAST): Arrow(S.PREEMPTED, W.ANY),
         (S.CANCELLED, E.GANG_OVER): Arrow(S.COSCHED_FAILED, W.ANY),
         (S.FAILED, E.RETRY): Arrow(S.PENDING, W.ANY),
         (S.DOWN, E.RETRY): Arrow(S.PENDING, W.ANY),
