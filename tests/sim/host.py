@@ -319,7 +319,7 @@ class Host:
 
     def reimage(self) -> None:
         """Another machine under the old id, with an empty disk."""
-        shutil.rmtree(self._home.path)
+        shutil.rmtree(self._home.path, ignore_errors=not self._home.path.exists())  # re-imaged before its first boot
         self._home.make()
         self.machine = f"{self.machine}+"
         self.boot()
