@@ -193,7 +193,7 @@ class Faults:
         workers = self.cluster.alive()
         if not self.machines_go or self._away() or len(workers) < len(self.cluster.states):
             return
-        worker = self.chance.choice(workers)
+        worker = max(workers, key=lambda one: len(self.cluster.running(one)))
         agent, nursery, running = self.cluster.agent(worker), self.cluster.nursery(worker), self.cluster.running(worker)
         if agent is None:
             return

@@ -197,9 +197,10 @@ def test_an_entry_that_cannot_be_imported_is_told(tmp_path: Path) -> None:
     assert (house.pid, house.fileno()) == (None, -1)
 
 
-def test_nursery_killed_while_it_starts_is_replaced_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_nursery_killed_or_stopped_while_it_starts_is_replaced_once(tmp_path: Path, number: signal.Signals) -> None:
     entry = "tests.process.nursery_entries:report"
-    house = Nursery(entry=entry, prepare=f"die once {tmp_path / 'died'}", env=ENV)
+    house = Nursery(entry=entry, prepare=f"once {int(number)} {tmp_path / 'hit'}", start_s=4, env=ENV)
     house.start()
     assert house.is_alive()
     house.close()

@@ -49,8 +49,8 @@ class NurseryFailed(StadoError):
     code = "NURSERY_FAILED"
 
 
-class _Killed(NurseryFailed):
-    """By a signal, before it was ready."""
+class _NeverReady(NurseryFailed):
+    """Killed by a signal, or silent for too long: another one may fare better."""
 
 
 class LaunchUnknown(StadoError):
@@ -102,11 +102,11 @@ class Nursery:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it and wait until it has imported everything. One that is killed meanwhile is replaced once, as at a
-        launch: its agent must not end for that. Raises NurseryFailed."""
+        """Start it and wait until it has imported everything. One that is killed meanwhile, or says nothing because the
+        machine was paused, is replaced once, as at a launch: its agent must not end for that. Raises NurseryFailed."""
         try:
             self._start()
-        except _Killed:
+        except _NeverReady:
             self._start()
 
     def _start(self) -> None:
@@ -124,9 +124,9 @@ class Nursery:
         if not isinstance(answer, dict) or answer.get("ready") != self._process.pid:
             what = f"said nothing for {self._start_s:g} s" if answer is None else f"ended at its start ({answer!r})"
             told = self._last_words()
-            killed = answer == "" and self._process.wait() < 0
+            may_be_chance = answer is None or (answer == "" and self._process.wait() < 0)
             self.close()
-            raise (_Killed if killed else NurseryFailed)(
+            raise (_NeverReady if may_be_chance else NurseryFailed)(
                 f"The nursery {what}{told}", "Run `python -m stado_worker.nursery --help` by hand to see why"
             )
 
