@@ -21,7 +21,7 @@ from tests.chaos.weather import STORMS, LossyProxy, RestartableServer, SmallDisk
 
 TTL_S = 10.0
 AWAY_S = 9 * TTL_S
-DEAF_S = 14 * TTL_S
+DEAF_S = 20 * TTL_S
 PEACE_S = 15.0
 DRAWS_MOST = 5
 WEIGHTS = {
@@ -144,6 +144,7 @@ class Faults:
             return
         if harm is Harm.AGENT_TOLD_TO_STOP:
             self._note(harm, worker)
+            self.cluster.killed.add(agent.pid)  # before its handler stands the signal ends it as any other
             agent.terminate()
             return
         strike = self._note(harm, worker, lasting_s=2 * TTL_S)

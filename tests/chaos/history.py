@@ -69,7 +69,7 @@ class Harm(StrEnum):
     TICK_KILLED = "cron tick killed"
     AGENT_STOPPED = "agent stopped for 2 TTL"
     SUPERVISOR_STOPPED = "supervisor stopped for 2 TTL"
-    SUPERVISOR_DEAF = "supervisor stopped for 14 TTL"
+    SUPERVISOR_DEAF = "supervisor stopped for 20 TTL"
     COORDINATOR_STOPPED = "coordinator stopped"
     MACHINE_PAUSED = "machine paused for 9 TTL"
     MACHINE_LOST = "machine lost, back after 9 TTL"

@@ -178,7 +178,9 @@ def test_sound_history_breaks_no_rule_and_explains_what_ran_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "break_it"), [(rule, one) for rule, broken in BROKEN.items() for one in broken], ids=lambda one: str(one)
+    ("rule", "break_it"),
+    [(rule, one) for rule, broken in BROKEN.items() for one in broken],
+    ids=lambda one: getattr(one, "__name__", one),
 )
 def test_broken_history_is_caught(rule: str, break_it: Callable[[History], None]) -> None:
     history = _sound()
