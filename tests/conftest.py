@@ -6,6 +6,7 @@ Long-lived servers are fixtures beside the tests that need them; nothing here st
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # A loaded two-core machine makes single examples slow; that is no finding.
 settings.register_profile("stado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stado")
+
+# Started in a shell's background, interrupts are ignored, and would be by every command that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OURS = ("STADO_", "ASTRAEUS_", "XDG_")
 PLACED_BY_THE_RUNNER = ("STADO_TEST_",)

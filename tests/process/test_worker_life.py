@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -204,7 +205,8 @@ def test_stopped_warm_supervisor_does_not_hold_up_the_next_task(rig: Rig) -> Non
         assert end.outcome is Outcome.COMPLETED
         assert end.budgets.failures == end.budgets.machine == 0
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # killed by its agent, as deaf
+            os.kill(pid, signal.SIGCONT)
     until(lambda: not _lives(pid), 15, "it wakes, finds its work done by another, and ends")
     assert effect.read_text().split() == [str(n)]
 

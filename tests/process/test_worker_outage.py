@@ -121,6 +121,7 @@ def test_task_that_writes_faster_than_its_log_is_sent_still_beats_and_is_cancell
             a = keys.AttemptId(j, 0, 1)
             doorbell.ring(rig.bucket, ("follow", str(j)), until=rig.bucket.now() + 60)  # or it would begin after 10 s
             until(lambda: rig.bucket.store.list(keys.logs_of(a)).rows, 20, "shipping has begun")
+            until(lambda: rig.beat(j) is not None, 20, "its first heartbeat")
             first = rig.beat(j)
             assert first is not None
             until(lambda: (rig.beat(j) or first).seq >= first.seq + 2, 8, "heartbeats go on")
