@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("stado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stado")
 
-# Started in a shell's background, interrupts are ignored, and would be by every command that a test starts and interrupts.
+# Started in a shell's background, interrupts are ignored, and would be by every command that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
