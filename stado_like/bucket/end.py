@@ -13,7 +13,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.job import budget, codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
-from stado_like.job.records import Budgets, Change, Claim, End, History, LastFailure, LogTail
+from stado_like.job.records import Budgets, Change, End, History, LastFailure, LogTail
 from stado_like.job.states import Cause, Decision, Outcome, TaskState
 from stado_like.job.terms import Terms
 from stado_like.store.conditional import Won
@@ -125,9 +125,3 @@ def budgets_before(bucket: Bucket, a: AttemptId) -> Budgets:
 
 def cancelled(reason: str) -> Ended:
     return Ended(Cause.REQUESTED, reason)
-
-
-def seen_of_claim(claim: Claim | None, *, by: str) -> Seen:
-    if claim is None:
-        return Seen(by=by)
-    return Seen(worker=claim.worker, claimed_at=claim.since, by=by)

@@ -38,10 +38,6 @@ class Mended:
     over: bool = False
     cursor: int = 0
 
-    @property
-    def anything(self) -> bool:
-        return bool(self.queued or self.notes or self.over)
-
 
 def mend_job(
     bucket: Bucket,

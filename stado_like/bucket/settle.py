@@ -23,7 +23,7 @@ from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.job import keys, reasons
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Job, Verdict
-from stado_like.job.states import Decision
+from stado_like.job.states import Decision, JobState
 from stado_like.job.terms import Terms, terms_of
 
 LATE_S = 60.0
@@ -140,9 +140,9 @@ def _end_next(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, ve
 
 def verdict_reason(verdict: Verdict) -> str:
     """What a task that a verdict ends says: a person's own words, or what became of the job."""
-    if verdict.state.value == "Cancelled":
+    if verdict.state is JobState.CANCELLED:
         return verdict.reason
-    return reasons.RUN_FAILED if verdict.state.value == "Failed" else reasons.RUN_COMPLETED
+    return reasons.RUN_FAILED if verdict.state is JobState.FAILED else reasons.RUN_COMPLETED
 
 
 def drop_orphan(bucket: Bucket, a: AttemptId, queue_key: str = "") -> None:

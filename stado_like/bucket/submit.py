@@ -15,7 +15,7 @@ newest incarnation, and the create decides as always.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stado_like.bucket import doorbell, entries
@@ -76,17 +76,13 @@ def submit(
     k = 1
     while True:
         j = JobId(terms.workspace, terms.name, k)
-        taken = _take(bucket, j, _of(job, k), terms)
+        taken = _take(bucket, j, replace(job, incarnation=k), terms)
         if taken is not None:
             return taken
         following = _next_incarnation(bucket, j, request_id, after=k)
         if isinstance(following, DoneAndDeleted):
             return following
         k = following
-
-
-def _of(job: Job, k: int) -> Job:
-    return Job(**{**{name: getattr(job, name) for name in job.__dataclass_fields__}, "incarnation": k})
 
 
 def _take(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Submitted | DoneAndDeleted | None:
