@@ -59,6 +59,7 @@ def is_over(bucket: Bucket, a: AttemptId) -> bool:
 def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: Ended, seen: Seen) -> End:
     """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a
     verdict."""
+    terms = terms.for_rank(a.rank)
     following = budget.decide(ended, terms, before)
     if following.decision is Decision.RETRY and is_over(bucket, a):  # guard: retry obeys verdict
         following = budget.decide(ended, terms, before, over=True)

@@ -1,5 +1,7 @@
 """The queue entries of an attempt. All of them follow from the job, the attempt's number, and the end before it.
 
+What any worker may claim lies in `queued/open`; what only a placement may start, in `queued/held`.
+
 So whoever needs an entry writes the same bytes under the same key, and whoever settles an attempt knows which keys
 to delete.
 """
@@ -13,17 +15,19 @@ from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Entry, Job
-from stado_like.job.terms import Terms
+from stado_like.job.terms import Ask, Terms
 
 MOVE_AT_ONCE_MS = 250
 
 
 def open_key(job: Job, terms: Terms, a: AttemptId) -> str:
-    return keys.entry(keys.QUEUED_OPEN, a, terms.priority, job.created_ms, terms.ask)
+    """Where the entry of an attempt lies that may start now."""
+    index = keys.QUEUED_HELD if terms.held else keys.QUEUED_OPEN
+    return keys.entry(index, a, terms.priority, job.created_ms, terms.for_rank(a.rank).ask)
 
 
 def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
-    ask = terms.ask
+    ask = terms.for_rank(a.rank).ask
     return Entry(
         attempt=str(a),
         cpu_millis=ask.cpu_millis,
@@ -31,12 +35,31 @@ def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
         gpus=ask.gpus,
         exclusive=ask.exclusive,
         pinned_host=ask.pinned_host,
+        names=ask.names,
+        labels=ask.labels,
+        apart=ask.apart,
+        needs=ask.needs,
         becomes=becomes,
     )
 
 
+def ask_in(entry: Entry) -> Ask:
+    """What an entry asks of a machine, read back."""
+    return Ask(
+        cpu_millis=entry.cpu_millis,
+        memory_bytes=entry.memory_bytes,
+        gpus=entry.gpus,
+        exclusive=entry.exclusive,
+        pinned_host=entry.pinned_host,
+        names=entry.names,
+        labels=entry.labels,
+        apart=entry.apart,
+        needs=entry.needs,
+    )
+
+
 def later_key(terms: Terms, a: AttemptId, due_ms: int) -> str:
-    return keys.later(due_ms, a, terms.ask)
+    return keys.later(due_ms, a, terms.for_rank(a.rank).ask)
 
 
 def enqueue(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> str:

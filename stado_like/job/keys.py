@@ -18,11 +18,12 @@
     cancels/<j>[.<rank>].json               index of verdicts and stops not yet settled
     logs/<J>/<rank>/<n>/<offset>.log        outputs/, checkpoints/ likewise
     capacity/<worker>.json  workers/<worker>.json
+    config/workspaces/<ws>.json             what a workspace may have
     config/…  queue/pause.json  state/…
 
 `<j>` = `default.train.1`, `<J>` = `default/train.1`, `<a>` = `default.train.1.00003.000002`. Segments are
 `[A-Za-z0-9_.-]`, the depth is fixed, and no key is the folder of another, so that a store that keeps keys as a
-directory tree can hold them all. No part of a name may hold a dot, so a dotted key splits in one way only.
+directory tree can hold them all. What the dotted ids are made of is in `ids`.
 
 A queue entry sorts by scheduling order: `<pppp>` is 1000 - priority in four digits (higher priority first),
 `<created>` the job's creation in store time, milliseconds in 13 digits.
@@ -33,7 +34,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stado_like.errors import BadRecord
+from stado_like.job.ids import AttemptId as AttemptId
+from stado_like.job.ids import JobId as JobId
+from stado_like.job.ids import bad, check_workspace, is_number, is_workspace
 from stado_like.job.terms import Ask
 
 JOBS = "jobs/"
@@ -53,72 +56,10 @@ TICK_REPORT = "state/coordinator/report.json"
 OBSERVED = "state/coordinator/observed.json"
 SWEEP_CURSOR = "state/coordinator/sweep.json"
 PAUSE = "queue/pause.json"
+WORKSPACES = "config/workspaces/"
 
 MIB = 1024 * 1024
-_JOB = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([1-9][0-9]*)\Z", re.ASCII)
 _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
-
-
-def _bad(key: str, what: str) -> BadRecord:
-    return BadRecord(
-        f"{key!r} is not {what}", "It is left alone; `stado storage rm` removes what does not belong here."
-    )
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class JobId:
-    """One incarnation of a job's name in a workspace."""
-
-    workspace: str
-    name: str
-    k: int
-
-    def __str__(self) -> str:
-        return f"{self.workspace}.{self.name}.{self.k}"
-
-    @property
-    def folder(self) -> str:
-        """`default/train.1`: where its status, logs and outputs live."""
-        return f"{self.workspace}/{self.name}.{self.k}"
-
-    @classmethod
-    def parse(cls, dotted: str) -> JobId:
-        found = _JOB.match(dotted)
-        if found is None:
-            raise _bad(dotted, "the id of a job: <workspace>.<name>.<incarnation>")
-        return cls(found[1], found[2], int(found[3]))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class AttemptId:
-    """Attempt `n` (from 1) of rank `rank` (from 0) of a job."""
-
-    job: JobId
-    rank: int
-    n: int
-
-    def __str__(self) -> str:
-        return f"{self.job}.{self.rank:05d}.{self.n:06d}"
-
-    @property
-    def next(self) -> AttemptId:
-        return AttemptId(self.job, self.rank, self.n + 1)
-
-    @property
-    def previous(self) -> AttemptId | None:
-        return AttemptId(self.job, self.rank, self.n - 1) if self.n > 1 else None
-
-    @classmethod
-    def parse(cls, dotted: str) -> AttemptId:
-        parts = dotted.split(".")
-        if len(parts) != 5 or not _number(parts[3], 5) or not _number(parts[4], 6) or int(parts[4]) == 0:
-            raise _bad(dotted, "the id of an attempt: <workspace>.<name>.<incarnation>.<rank>.<attempt>")
-        return cls(JobId.parse(".".join(parts[:3])), int(parts[3]), int(parts[4]))
-
-
-def _number(text: str, width: int = 1) -> bool:
-    """A number spelt as it is here: what is done about another spelling would go to the true one, for ever in vain."""
-    return text.isascii() and text.isdigit() and len(text) >= width and (len(text) == width or text[0] != "0")
 
 
 # ---- the job
@@ -140,7 +81,7 @@ def jobs_of(workspace: str) -> str:
 def parse_job(key: str) -> JobId:
     parts = key.split("/")
     if len(parts) != 3 or f"{parts[0]}/" != JOBS or not parts[2].endswith(".json"):
-        raise _bad(key, "a job's key")
+        raise bad(key, "a job's key")
     return JobId.parse(f"{parts[1]}.{parts[2][: -len('.json')]}")
 
 
@@ -162,7 +103,7 @@ def parse_tombstone(key: str) -> JobId:
 
 def _stem(key: str, prefix: str) -> str:
     if not key.startswith(prefix) or not key.endswith(".json"):
-        raise _bad(key, f"a key of {prefix}")
+        raise bad(key, f"a key of {prefix}")
     return key[len(prefix) : -len(".json")]
 
 
@@ -172,7 +113,7 @@ def _stem(key: str, prefix: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """The coarse ask in an entry's name: whole cores and MiB, rounded down so that nothing that fits is passed over.
-    `picky`: the entry itself must be read before it is admitted (pinned, exclusive, fractions)."""
+    `picky`: the entry itself must be read before it is admitted (pinned, exclusive, labels, abilities, fractions)."""
 
     cores: int
     mib: int
@@ -185,8 +126,7 @@ class Envelope:
 
 def envelope(ask: Ask) -> Envelope:
     exact = ask.cpu_millis % 1000 == 0 and ask.memory_bytes % MIB == 0
-    picky = ask.exclusive or bool(ask.pinned_host) or not exact
-    return Envelope(ask.cpu_millis // 1000, ask.memory_bytes // MIB, ask.gpus, picky)
+    return Envelope(ask.cpu_millis // 1000, ask.memory_bytes // MIB, ask.gpus, ask.is_picky or not exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +152,8 @@ def entry(index: str, attempt: AttemptId, priority: int, created_ms: int, ask: A
 def parse_entry(key: str) -> Entry:
     index = QUEUED_OPEN if key.startswith(QUEUED_OPEN) else QUEUED_HELD
     parts = _stem(key, index).split(".")
-    if len(parts) != 8 or not _number(parts[0], 4) or int(parts[0]) > 2000 or not _number(parts[1], 13):
-        raise _bad(key, "a queue entry")
+    if len(parts) != 8 or not is_number(parts[0], 4) or int(parts[0]) > 2000 or not is_number(parts[1], 13):
+        raise bad(key, "a queue entry")
     attempt = AttemptId.parse(".".join(parts[2:7]))
     return Entry(key, attempt, 1000 - int(parts[0]), int(parts[1]), _parse_envelope(key, parts[7]))
 
@@ -222,7 +162,7 @@ def _parse_envelope(key: str, text: str) -> Envelope:
     found = _ASK.match(text)
     envelope = Envelope(int(found[1]), int(found[2]), int(found[3]), bool(found[4])) if found else None
     if envelope is None or str(envelope) != text:
-        raise _bad(key, "an entry with an ask like c1m1024g0")
+        raise bad(key, "an entry with an ask like c1m1024g0")
     return envelope
 
 
@@ -239,8 +179,8 @@ def later(due_ms: int, attempt: AttemptId, ask: Ask) -> str:
 
 def parse_later(key: str) -> LaterEntry:
     parts = _stem(key, QUEUED_LATER).split(".")
-    if len(parts) != 7 or not _number(parts[0], 13):
-        raise _bad(key, "an entry of queued/later")
+    if len(parts) != 7 or not is_number(parts[0], 13):
+        raise bad(key, "an entry of queued/later")
     _parse_envelope(key, parts[6])
     return LaterEntry(key, AttemptId.parse(".".join(parts[1:6])), int(parts[0]))
 
@@ -269,8 +209,8 @@ class Order:
 def parse_order(key: str) -> Order:
     parts = key.split("/")
     pieces = parts[2].split(".") if len(parts) == 3 and parts[0] == "inbox" else []
-    if len(pieces) != 8 or pieces[0] not in ("place", "stop") or pieces[7] != "json" or not _number(pieces[6]):
-        raise _bad(key, "an order in an inbox")
+    if len(pieces) != 8 or pieces[0] not in ("place", "stop") or pieces[7] != "json" or not is_number(pieces[6]):
+        raise bad(key, "an order in an inbox")
     return Order(key, parts[1], pieces[0], AttemptId.parse(".".join(pieces[1:6])), int(pieces[6]))
 
 
@@ -337,13 +277,13 @@ def parse_status(j: JobId, key: str) -> StatusKey:
     name = parts[-1].removesuffix(".json")
     if len(parts) == 1 and name in ("verdict", "final", "shape", "waiting"):
         return StatusKey(name)
-    if len(parts) == 2 and _number(parts[0], 5):
+    if len(parts) == 2 and is_number(parts[0], 5):
         kind, _, n = name.partition(".")
-        if kind in ("heartbeat", "end") and _number(n, 6):
+        if kind in ("heartbeat", "end") and is_number(n, 6):
             return StatusKey(kind, int(parts[0]), int(n))
         if kind == "stop" and not n:
             return StatusKey(kind, int(parts[0]))
-    raise _bad(key, f"a status key of {j}")
+    raise bad(key, f"a status key of {j}")
 
 
 def cancel_index(j: JobId, rank: int | None = None) -> str:
@@ -352,7 +292,7 @@ def cancel_index(j: JobId, rank: int | None = None) -> str:
 
 def parse_cancel_index(key: str) -> tuple[JobId, int | None]:
     parts = _stem(key, CANCELS).split(".")
-    if len(parts) == 4 and _number(parts[3], 5):
+    if len(parts) == 4 and is_number(parts[3], 5):
         return JobId.parse(".".join(parts[:3])), int(parts[3])
     return JobId.parse(".".join(parts)), None
 
@@ -371,8 +311,8 @@ def log_chunk(a: AttemptId, offset: int) -> str:
 
 def parse_log_chunk(key: str) -> int:
     name = key.rsplit("/", 1)[-1].removesuffix(".log")
-    if not _number(name, 12):
-        raise _bad(key, "a piece of a log")
+    if not is_number(name, 12):
+        raise bad(key, "a piece of a log")
     return int(name)
 
 
@@ -396,3 +336,19 @@ def parse_capacity(key: str) -> str:
 def wanted(worker: str) -> str:
     """What a person wants of a machine: cordon, drain, labels."""
     return f"workers/{worker}.json"
+
+
+# ---- workspaces
+
+
+def workspace(name: str) -> str:
+    """Raises `UsageError` for what cannot name a workspace."""
+    check_workspace(name)
+    return f"{WORKSPACES}{name}.json"
+
+
+def parse_workspace(key: str) -> str:
+    name = _stem(key, WORKSPACES)
+    if not is_workspace(name):
+        raise bad(key, "the key of a workspace")
+    return name

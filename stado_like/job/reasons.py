@@ -129,6 +129,11 @@ def under_pressure(condition: str) -> str:
     return f"under pressure: {condition}"
 
 
+def lacks_label(key: str, value: str) -> str:
+    return f"machine lacks label {key}={value}"
+
+
+ANOTHER_WORKER_HERE = "another worker of this run is already on the machine"
 PINNED_ELSEWHERE = "machine is not among the selected names"
 NOT_IDLE = "the run asks for the whole machine, and other work runs on it"
 TAKEN_WHOLE = "an exclusive run has the whole machine"

@@ -80,6 +80,10 @@ class Entry:
     gpus: int = 0
     exclusive: bool = False
     pinned_host: str = ""
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    apart: str = ""
+    needs: Mapping[str, str] = field(default_factory=dict)
     becomes: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -337,4 +341,3 @@ class Doorbell:
 
     events: tuple[BellEvent, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
-

@@ -4,15 +4,20 @@ A worker looks at thousands of jobs and starts some of them: it must not load th
 nor must six places each know that an array without `max_parallel` has 64 lanes or that `FailJob` means "never again".
 The document was validated when it was submitted. It may come from an older version (a field is missing: its default
 holds) or from a newer minor one (a field more: it is passed over); it is never judged here.
+
+A job of several groups has several templates: `for_rank` gives the terms as one rank sees them. Ranks are global
+across groups, in the order in which the groups are listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from stado_like.job import demands
+from stado_like.job.shape import Shape, shape_of
 from stado_like.job.spec import limits
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -27,6 +32,49 @@ class Ask:
     gpus: int
     exclusive: bool = False
     pinned_host: str = ""
+    names: tuple[str, ...] = ()
+    """Only machines of these names; empty: any."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Only machines that carry every one of these."""
+    apart: str = ""
+    """Never on a machine that holds a task with the same word here; empty: with anybody."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Abilities the machine must have, each with what a machine without it says."""
+
+    @property
+    def is_picky(self) -> bool:
+        """More than cores, memory and GPUs: an entry's name alone does not say it."""
+        return bool(self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A group that must be up first: `condition` Running or Healthy."""
+
+    group: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ranks `first` to `first + tasks - 1`, all of one template. A job without groups is one group without a name."""
+
+    name: str
+    first: int
+    tasks: int
+    depends_on: tuple[Dependency, ...] = ()
+
+    @property
+    def ranks(self) -> range:
+        return range(self.first, self.first + self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A job that must have ended so (`Completed`, `Failed`, `Ended`) before this one starts."""
+
+    job: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +91,17 @@ class Terms:
     array_size: int
     """0 when it is not an array."""
     lane_width: int
-    """K: ranks r, r+K, r+2K, … are one lane. `max_parallel`, or 64 without one."""
+    """K: ranks r, r+K, r+2K, … of a group are one lane. `max_parallel`, or 64 without one."""
     release_by_end: bool
     """True with `max_parallel`: a lane's next rank waits for a final end. False: for a claim."""
     ask: Ask
     command: tuple[str, ...]
-    """The command and its arguments."""
+    """The command and its arguments; with an image the command may be empty."""
     env: Mapping[str, str]
     cwd: str
     workdir: str
     restart_policy: str
-    """OnFailure, Always or Never; `on_failure: FailJob` makes it Never."""
+    """OnFailure, Always or Never; `on_failure: FailJob` makes it Never, `lifetime: Service` Always."""
     on_failure: str
     max_task_failures: int
     max_restarts: int
@@ -69,40 +117,130 @@ class Terms:
     stop_after_disconnect_s: int | None
     resident: bool
     terminates_agent: bool
+    groups: tuple[Group, ...] = ()
+    """In rank order; one without a name where the job has a single template."""
+    leader: int = 0
+    """The rank that leads: rank 0 of the leader group."""
+    held: str = ""
+    """Why only a placement may start the tasks, as they say it while they wait; empty: any worker they fit may."""
+    shaped: bool = True
+    """False: how many tasks there are is for the scheduler to decide; `tasks` counts one for each such template."""
+    start: str = "Independent"
+    service: bool = False
+    complete_with: str = ""
+    parent: str = ""
+    after: tuple[After, ...] = ()
+    bundle: str = ""
+    collect: tuple[str, ...] = ()
+    array_indices: tuple[int, ...] = ()
+    """What STADO_ARRAY_TASK_ID says, by rank; empty: the rank itself."""
+    array_entries: tuple[str, ...] = ()
+    """What STADO_ENTRY says, by rank."""
+    slurm_variables: bool = False
+    output_file: str = ""
+    secret_refs: tuple[Mapping[str, Any], ...] = ()
+    configs: tuple[Mapping[str, Any], ...] = ()
+    variants: tuple[Terms, ...] = ()
+    """The terms of each group's ranks, where there are several groups."""
+
+    def for_rank(self, rank: int) -> Terms:
+        """As this rank sees them: its own group's template."""
+        for group, variant in zip(self.groups, self.variants, strict=False):
+            if rank in group.ranks:
+                return variant
+        return self
+
+    def group_of(self, rank: int) -> Group:
+        """The group of a rank. Raises IndexError beyond the job's tasks."""
+        for group in self.groups:
+            if rank in group.ranks:
+                return group
+        raise IndexError(rank)
+
+    def group(self, name: str) -> Group | None:
+        return next((one for one in self.groups if one.name == name), None)
 
 
 def terms_of(document: Mapping[str, Any]) -> Terms:
     """The terms of a document in its stored form, `{"metadata": …, "spec": …}`.
 
-    KeyError when what no version may leave out is missing: the name, the command.
+    KeyError when what no version may leave out is missing: the name, the template or the groups.
     """
-    metadata = document["metadata"].get
-    spec = document["spec"].get
-    template = document["spec"]["task_template"]
-    task = template.get
-    resilience = task("resilience", _NOTHING).get
-    array = spec("array") or _NOTHING
-    size = array.get("size", 0)
-    cap = array.get("max_parallel", 0)
-    on_failure = spec("on_failure", "RestartTask")
+    spec: Mapping[str, Any] = document["spec"]
+    named = spec.get("task_groups") or ()
+    templates = [group["task_template"] for group in named] if named else [spec["task_template"]]
+    together = spec.get("start", "Independent") != "Independent"
+    shapes = [shape_of(template.get("requested_resources") or _NOTHING, together=together) for template in templates]
+    groups = _groups(named, shapes, (spec.get("array") or _NOTHING).get("size", 0))
+    whole = _Whole(document["metadata"], spec, groups, shapes)
+    seen = [_of_template(whole, *each) for each in zip(templates, shapes, groups, strict=True)]
+    if not named:
+        return seen[0]
+    held = next((one.held for one in seen if one.held), "")
+    variants = tuple(replace(one, held=held) for one in seen)
+    return replace(variants[0], variants=variants)
+
+
+def _groups(named: Sequence[Mapping[str, Any]], shapes: Sequence[Shape], array_size: int) -> tuple[Group, ...]:
+    if not named:
+        return (Group("", 0, array_size or shapes[0].tasks),)
+    groups: list[Group] = []
+    first = 0
+    for one, shape in zip(named, shapes, strict=True):
+        depends_on = tuple(
+            Dependency(each["group_name"], each.get("condition", "Running")) for each in one.get("depends_on") or ()
+        )
+        groups.append(Group(one["name"], first, shape.tasks, depends_on))
+        first += shape.tasks
+    return tuple(groups)
+
+
+class _Whole:
+    """What holds for every rank of a job, whatever its template."""
+
+    def __init__(
+        self,
+        metadata: Mapping[str, Any],
+        spec: Mapping[str, Any],
+        groups: tuple[Group, ...],
+        shapes: Sequence[Shape],
+    ) -> None:
+        self.metadata, self.spec, self.groups = metadata, spec, groups
+        self.array: Mapping[str, Any] = spec.get("array") or _NOTHING
+        self.name: str = metadata["name"]
+        self.workspace: str = metadata.get("workspace", limits.DEFAULT_WORKSPACE)
+        self.tasks = sum(group.tasks for group in groups)
+        self.start: str = spec.get("start", "Independent")
+        self.shaped = all(shape.decided for shape in shapes)
+        self.service: bool = spec.get("lifetime", "Batch") == "Service"
+        self.on_failure: str = spec.get("on_failure", "RestartTask")
+        named = bool(groups[0].name)
+        self.several = bool(self.array) or self.tasks > 1 or named or self.start != "Independent" or not self.shaped
+        self.leader = next((group.first for group in groups if group.name == spec.get("leader_group")), 0)
+
+
+def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Group) -> Terms:
+    spec, task, array = whole.spec.get, template.get, whole.array.get
+    resilience = (task("resilience") or _NOTHING).get
     backoff_s = resilience("backoff_seconds", limits.DEFAULT_BACKOFF_S)
+    cap = array("max_parallel", 0)
     return Terms(
-        workspace=metadata("workspace", limits.DEFAULT_WORKSPACE),
-        name=document["metadata"]["name"],
-        labels=metadata("labels", _NOTHING),
+        workspace=whole.workspace,
+        name=whole.name,
+        labels=whole.metadata.get("labels", _NOTHING),
         priority=spec("priority", 0),
-        several=size > 0,
-        tasks=size or 1,
-        array_size=size,
+        several=whole.several,
+        tasks=whole.tasks,
+        array_size=array("size", 0),
         lane_width=cap or limits.LANES_WITHOUT_A_CAP,
         release_by_end=cap > 0,
-        ask=_ask_of(document["spec"], task("requested_resources", _NOTHING)),
-        command=(template["command"], *task("args", ())),
+        ask=_ask_of(whole, template, shape, group),
+        command=_command(template),
         env=task("env", _NOTHING),
         cwd=spec("cwd") or "",
         workdir=spec("workdir") or "",
-        restart_policy="Never" if on_failure == "FailJob" else task("restart_policy", "OnFailure"),
-        on_failure=on_failure,
+        restart_policy=_restart_policy(whole, task("restart_policy", "OnFailure")),
+        on_failure=whole.on_failure,
         max_task_failures=spec("max_task_failures", 0),
         max_restarts=resilience("max_restarts", limits.DEFAULT_MAX_RESTARTS),
         max_machine_restarts=resilience("max_machine_restarts", limits.DEFAULT_MAX_MACHINE_RESTARTS),
@@ -117,19 +255,75 @@ def terms_of(document: Mapping[str, Any]) -> Terms:
         stop_after_disconnect_s=resilience("stop_after_disconnect_seconds"),
         resident=spec("resident", False),
         terminates_agent=spec("terminates_agent", False),
+        groups=whole.groups,
+        leader=whole.leader,
+        held=demands.why_held(whole.spec, template.get("requested_resources") or _NOTHING, shape, _together(whole)),
+        shaped=whole.shaped,
+        start=whole.start,
+        service=whole.service,
+        complete_with=spec("complete_with") or "",
+        parent=whole.metadata.get("parent") or "",
+        after=tuple(After(one["job"], one.get("state", "Completed")) for one in spec("after") or ()),
+        bundle=spec("bundle") or "",
+        collect=tuple(spec("collect") or ()),
+        array_indices=tuple(array("indices") or ()),
+        array_entries=tuple(array("entries") or ()),
+        slurm_variables=spec("slurm_variables", False),
+        output_file=task("output_file") or "",
+        secret_refs=tuple(task("secret_refs") or ()),
+        configs=tuple(task("configs") or ()),
     )
 
 
-def _ask_of(spec: Mapping[str, Any], resources: Mapping[str, Any]) -> Ask:
+def _together(whole: _Whole) -> int:
+    """How many tasks concern each other: the copies of an array do not."""
+    return 1 if whole.array else whole.tasks
+
+
+def _command(template: Mapping[str, Any]) -> tuple[str, ...]:
+    command = template.get("command")
+    args: Sequence[str] = template.get("args", ())
+    return (command, *args) if command else tuple(args)
+
+
+def _restart_policy(whole: _Whole, said: str) -> str:
+    if whole.on_failure == "FailJob":
+        return "Never"
+    return "Always" if whole.service else said
+
+
+def _ask_of(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Group) -> Ask:
+    resources = template.get("requested_resources") or _NOTHING
+    chosen = resources.get("node_selection") or _NOTHING
+    topology = resources.get("topology") or _NOTHING
+    per_gpu = resources.get("per_gpu") or _NOTHING
+    each = shape.gpus_each
+    apart = shape.tasks > 1 and (chosen.get("mode", "Exact") == "Exact" or topology.get("spread") == "node")
+    cores = per_gpu["cpu_cores"] * each if per_gpu else resources.get("cpu_cores", limits.DEFAULT_CORES)
+    memory = per_gpu["memory_bytes"] * each if per_gpu else resources.get("memory_bytes", limits.DEFAULT_MEMORY_BYTES)
+    if resources.get("node_fraction"):
+        cores, memory = 0, 0
     return Ask(
-        cpu_millis=round(resources.get("cpu_cores", limits.DEFAULT_CORES) * 1000),
-        memory_bytes=resources.get("memory_bytes", limits.DEFAULT_MEMORY_BYTES),
-        gpus=resources.get("gpu_requests", _NOTHING).get("count", 0),
-        exclusive=spec.get("exclusive", False),
-        pinned_host=spec.get("pinned_host") or "",
+        cpu_millis=round(cores * 1000),
+        memory_bytes=memory,
+        gpus=each,
+        exclusive=whole.spec.get("exclusive", False),
+        pinned_host=whole.spec.get("pinned_host") or "",
+        names=tuple(chosen.get("names") or ()),
+        labels=chosen.get("match_labels") or _NOTHING,
+        apart=f"{whole.workspace}.{whole.name}/{group.name}" if apart and not whole.array else "",
+        needs=demands.needs_of(template, each),
     )
 
 
 def display_name(terms: Terms, rank: int) -> str:
-    """`train-3`: what a person calls the task. A one-task job's task is `train-0`."""
+    """`train-3`, with groups `train-worker-1`: what a person calls the task. A one-task job's task is `train-0`."""
+    for group in terms.groups:
+        if group.name and rank in group.ranks:
+            return f"{terms.name}-{group.name}-{rank - group.first}"
     return f"{terms.name}-{rank}"
+
+
+def group_rank(terms: Terms, rank: int) -> int:
+    """The number of a rank within its group."""
+    return rank - terms.group_of(rank).first

@@ -7,7 +7,8 @@ core is one core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stado_like.job import reasons
 from stado_like.job.terms import Ask
@@ -26,6 +27,10 @@ class Machine:
     taken_whole: bool = False
     closed: str = ""
     """Why it takes no work at all (cordoned, out of disk); empty when it does."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    abilities: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+    """The words by which the tasks it holds keep their like away."""
 
 
 def why_not(machine: Machine, ask: Ask) -> tuple[str, ...]:
@@ -35,6 +40,12 @@ def why_not(machine: Machine, ask: Ask) -> tuple[str, ...]:
         found.append(machine.closed)
     if ask.pinned_host and ask.pinned_host not in (machine.worker, machine.host):
         found.append(reasons.PINNED_ELSEWHERE)
+    if ask.names and not {machine.worker, machine.host} & set(ask.names):
+        found.append(reasons.PINNED_ELSEWHERE)
+    found += [reasons.lacks_label(k, v) for k, v in ask.labels.items() if machine.labels.get(k) != v]
+    if ask.apart and ask.apart in machine.apart:
+        found.append(reasons.ANOTHER_WORKER_HERE)
+    found += [sentence for ability, sentence in ask.needs.items() if ability not in machine.abilities]
     if machine.taken_whole:
         found.append(reasons.TAKEN_WHOLE)
     elif ask.exclusive and machine.running:

@@ -1,9 +1,10 @@
-"""Which rank of an array follows which: lanes of width K.
+"""Which rank of a group follows which: lanes of width K. (An array is one group.)
 
-Rank r belongs to lane r mod K. The first K ranks are released at submit; rank r ≥ K is released by its predecessor
-r - K: by its final end where `max_parallel` asks that no more than K hold machines at once, else (K = 64) as soon
-as it was claimed or ended once, which keeps the queue short without ever waiting. Nobody counts: two releases of
-one rank write the same entry, and a lost one is found by walking the lane.
+The rank with number r in its group belongs to lane r mod K. The first K ranks of a group are released at submit, or,
+where the group depends on another, when that one is up; rank r ≥ K is released by its predecessor r - K: by its final
+end where `max_parallel` asks that no more than K hold machines at once, else (K = 64) as soon as it was claimed or
+ended once, which keeps the queue short without ever waiting. Nobody counts: two releases of one rank write the same
+entry, and a lost one is found by walking the lane.
 
 Why looking at the direct predecessor is enough. Only release makes an entry, only an entry makes a claim, and a
 rank without a verdict on its job ends only through its claim. So a predecessor that ended was released, hence its
@@ -15,20 +16,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stado_like.job.terms import Terms
+from stado_like.job.terms import Group, Terms
 
 
-def first_ranks(terms: Terms) -> range:
+def first_ranks(terms: Terms) -> tuple[int, ...]:
     """The ranks released at submit."""
-    return range(min(terms.lane_width, terms.tasks))
+    return tuple(rank for group in terms.groups if not group.depends_on for rank in head(terms, group))
+
+
+def head(terms: Terms, group: Group) -> range:
+    """The first rank of each of a group's lanes: nothing in the group comes before it."""
+    return range(group.first, group.first + min(terms.lane_width, group.tasks))
+
+
+def is_head(terms: Terms, rank: int) -> bool:
+    return rank in head(terms, terms.group_of(rank))
+
+
+def predecessor(terms: Terms, rank: int) -> int | None:
+    """The rank that releases `rank`; None at the head of its lane."""
+    return None if is_head(terms, rank) else rank - terms.lane_width
 
 
 def successor(terms: Terms, rank: int) -> int | None:
     """The rank that `rank` releases, or None at the end of its lane."""
     following = rank + terms.lane_width
-    return following if following < terms.tasks else None
+    return following if following in terms.group_of(rank).ranks else None
 
 
 def lane(terms: Terms, first: int) -> Iterator[int]:
-    """The ranks of one lane in order; `first` < K."""
-    return iter(range(first, terms.tasks, terms.lane_width))
+    """The ranks of one lane in order; `first` is its head."""
+    return iter(range(first, terms.group_of(first).ranks.stop, terms.lane_width))

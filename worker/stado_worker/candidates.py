@@ -67,7 +67,7 @@ class Candidates:
                 self.drop(entry.key)
                 return None
             inside = found.record
-            known = Ask(inside.cpu_millis, inside.memory_bytes, inside.gpus, inside.exclusive, inside.pinned_host)
+            known = entries.ask_in(inside)
             self._asks[entry.key] = known
         return known
 

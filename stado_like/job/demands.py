@@ -1,0 +1,107 @@
+"""What a template demands of its machine beyond room, and what of it only a placement can decide.
+
+Two lists keep the promise that nothing runs as something else than was asked. An *ability* is asked of one machine
+(containers, drives, RDMA, a kind of GPU): a worker that does not announce it is passed over, with the sentence that
+stands beside it here. What concerns several tasks at once (a gang, a rack for all of them) no worker can judge by
+itself: such tasks wait in `queued/held` for a placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from stado_like.job.shape import Shape
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+CONTAINER, SANDBOX, EGRESS, DRIVES = "container", "sandbox", "egress", "drives"
+VOLUMES, USER, SECURITY = "volumes", "user", "security"
+RDMA, GPU_KIND, FRACTION = "rdma", "gpu-kind", "node-fraction"
+
+WAITING_FOR_PLACEMENT: Final = "Waiting for workers to start"
+WAITING_FOR_SHAPE: Final = "Waiting for workers to be created"
+
+
+def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
+    """Abilities that a machine must have, each with what a machine without it says."""
+    resources = template.get("requested_resources") or _NOTHING
+    found: dict[str, str] = {}
+    image = template.get("image")
+    if image:
+        found[CONTAINER] = f"machine runs no containers (image {image})"
+    if template.get("isolation", "standard") == "sandbox":
+        found[SANDBOX] = "machine cannot run sandboxed workers (no gVisor)"
+    if _restricts(template.get("network") or _NOTHING):
+        found[EGRESS] = "machine cannot enforce an outbound policy (no container runtime on the node network)"
+    if template.get("datavolume_refs"):
+        found[DRIVES] = f"drive {template['datavolume_refs'][0]['name']} does not exist"
+    if not image:
+        found |= _of_processes(template)
+    found |= _of_hardware(resources, gpus_each)
+    return found
+
+
+def _of_processes(template: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if template.get("volumes"):
+        found[VOLUMES] = "machine mounts no volumes for a process (give an image)"
+    if template.get("user"):
+        found[USER] = f"machine starts no process as another user ({template['user']})"
+    security = template.get("security_context") or _NOTHING
+    if any(value for name, value in security.items() if value not in ("private",)):
+        found[SECURITY] = "machine sets no security context for a process (give an image)"
+    return found
+
+
+def _of_hardware(resources: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if resources.get("node_fraction"):
+        found[FRACTION] = "machine gives no shares of itself (node_fraction)"
+    gpus = resources.get("gpu_requests") or _NOTHING
+    if gpus_each and any(gpus.get(name) for name in ("models", "min_memory_gb", "vendor", "healthy_only", "ids")):
+        found[GPU_KIND] = f"no {_kind(gpus)} GPU"
+    if gpus.get("memory_gb"):
+        found[GPU_KIND] = f"no GPU that is shared ({gpus['memory_gb']} GB asked)"
+    network = resources.get("network") or _NOTHING
+    wanted, fast = network.get("interconnect", "auto"), network.get("min_gbps", 0)
+    if wanted in ("rdma", "infiniband") or fast:
+        kind = "InfiniBand" if wanted == "infiniband" else "RDMA"
+        found[RDMA] = f"no active {kind} port" + (f" at {fast} Gb/s or faster" if fast else "")
+    return found
+
+
+def _kind(gpus: Mapping[str, Any]) -> str:
+    """`nvidia H100 or H200 with at least 80 GB`"""
+    words = [str(gpus["vendor"])] if gpus.get("vendor") else []
+    if gpus.get("models"):
+        words.append(" or ".join(gpus["models"]))
+    if gpus.get("min_memory_gb"):
+        words.append(f"with at least {gpus['min_memory_gb']} GB")
+    if not words:
+        words.append("healthy" if gpus.get("healthy_only") else "of the ids asked for")
+    return " ".join(words)
+
+
+def _restricts(network: Mapping[str, Any]) -> bool:
+    egress = network.get("egress") or _NOTHING
+    return bool(egress.get("default", "allow") == "deny" or egress.get("cluster", "all") != "all")
+
+
+def why_held(spec: Mapping[str, Any], resources: Mapping[str, Any], shape: Shape, tasks: int) -> str:
+    """Why only a placement may start a template's tasks, as its waiting tasks say it; empty: any worker they fit."""
+    if shape.trouble:
+        return f"Cannot plan workers: {shape.trouble}"
+    if not shape.decided:
+        return WAITING_FOR_SHAPE
+    together = spec.get("start", "Independent") != "Independent"
+    whole = spec.get("on_failure", "RestartTask") == "RestartJob" and tasks > 1
+    topology = resources.get("topology") or _NOTHING
+    near = topology.get("keep_within", "node") != "node" or topology.get("spread", "node") != "node"
+    older = resources.get("placement", "Any") not in ("Any", "TightestNetwork")
+    linked = (resources.get("network") or _NOTHING).get("interconnect") == "nvlink" and tasks > 1
+    if together or whole or spec.get("after") or (tasks > 1 and (near or older or topology.get("max_nodes"))) or linked:
+        return WAITING_FOR_PLACEMENT
+    kept = topology.get("keep_within") == "node" and tasks > 1
+    return WAITING_FOR_PLACEMENT if kept else ""
