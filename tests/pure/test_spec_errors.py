@@ -33,7 +33,7 @@ def test_all_errors_come_at_once_with_unknown_fields_among_them() -> None:
         "spec": {
             "replicas": 3,
             "cpu_cores": 1,
-            "start": "Gang",
+            "start": "gang",
             "priority": True,
             "array": {"size": 3, "max_parallel": 4},
             "task_template": {
@@ -64,8 +64,7 @@ def test_all_errors_come_at_once_with_unknown_fields_among_them() -> None:
             "speck": "Unknown field; did you mean spec?",
             "replicas": "Unknown field",
             "cpu_cores": "Unknown field here; it belongs at task_template.requested_resources.cpu_cores",
-            "start": "Gang is not supported by this version: it starts each task by itself, not all together; "
-            "use Independent",
+            "start": 'Must be Gang, MinAvailable or Independent, got the text "gang"; did you mean Gang?',
             "priority": "Must be an integer between -1000 and 1000, got true",
             "array.max_parallel": "Must be between 0 and 3 (the array's size), got 4",
             f"{at}.command": "Required",
@@ -81,7 +80,7 @@ def test_all_errors_come_at_once_with_unknown_fields_among_them() -> None:
             "did you mean OnFailure?",
             f"{ask}.memory_bytes": "Must be given together with cpu_cores",
             f"{ask}.gpu_requests.count": 'Must be an integer between 0 and 65536 GPUs, got the text "1"',
-            f"{ask}.gpu_requests.model": "Unknown field; did you mean models? This version does not support it",
+            f"{ask}.gpu_requests.model": "Unknown field",
             f"{again}.max_backoff_seconds": "Must be at least backoff_seconds (500), got 20",
             f"{again}.max_retries_failure": "Is another name of max_restarts, and they differ: 2 and 1; "
             "give one of them",

@@ -7,10 +7,10 @@ probably meant: a near spelling, the same name at another place, or a field that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,6 +26,7 @@ def complaint(invalid: ValidationError | None, contradictions: Mapping[str, str]
     """The one error a submitter sees: every wrong field, unknown ones included."""
     errors: Sequence[Any] = invalid.errors(include_url=False) if invalid else ()
     unknown = any(error["type"] == "extra_forbidden" for error in errors)
+    named = next((code for error in errors if (code := error.get("ctx", {}).get("code"))), None)
     detail: dict[str, str] = {}
     for error in islice(errors, MOST):
         loc = error["loc"]
@@ -42,7 +43,7 @@ def complaint(invalid: ValidationError | None, contradictions: Mapping[str, str]
         "Failed to validate object",
         "Correct the fields named and submit again; `stado job schema` prints every field.",
         detail=detail,
-        code="UNKNOWN_FIELD" if unknown else None,
+        code="UNKNOWN_FIELD" if unknown else named,
     )
 
 
@@ -92,38 +93,58 @@ def _sentence(error: Mapping[str, Any]) -> str:
 
 
 def parts() -> dict[tuple[str, ...], type[BaseModel]]:
-    """Every model of the document by its place: `("spec", "array") -> Array`."""
+    """Every model of the document by its place: `("spec", "array") -> Array`, `("spec", "task_groups[]") -> Group`."""
     found: dict[tuple[str, ...], type[BaseModel]] = {}
 
     def visit(at: tuple[str, ...], model: type[BaseModel]) -> None:
         found[at] = model
         for name, field in model.model_fields.items():
-            for kind in (field.annotation, *get_args(field.annotation)):
-                if isinstance(kind, type) and issubclass(kind, BaseModel):
-                    visit((*at, name), kind)
+            for kind, listed in _models_of(field.annotation):
+                visit((*at, f"{name}[]" if listed else name), kind)
 
     visit((), Document)
     return found
 
 
+def _models_of(annotation: Any, listed: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, listed
+    for inner in get_args(annotation):
+        yield from _models_of(inner, listed or get_origin(annotation) is list)
+
+
+def place_of(loc: Sequence[int | str]) -> tuple[str, ...]:
+    """Where a path leads among the parts: `("spec", "task_groups", 1)` -> `("spec", "task_groups[]")`."""
+    place: list[str] = []
+    for step in loc:
+        if isinstance(step, int) and place:
+            place[-1] += "[]"
+        else:
+            place.append(str(step))
+    return tuple(place)
+
+
+_MOST_PLACES: Final = 3  # a name that stands at more places (`name`, `count`) says nothing about what was meant
+
+
 def _unknown(loc: Sequence[int | str]) -> str:
     known = parts()
     name = str(loc[-1])
-    model = known.get(tuple(str(step) for step in loc[:-1]))
+    here = place_of(loc[:-1])
+    model = known.get(here)
     if model is None or len(name) > 100:
         return "Unknown field"
-    later: frozenset[str] = getattr(model, "later", frozenset())
-    if name in later:
-        return "Unknown field: part of the run specification, but not supported by this version"
-    at_top = len(loc) == 1  # there the path must say "spec", or it would read like the one that is refused
-    elsewhere = [
-        ".".join((*at, name)) if at_top else path_of((*at, name))
-        for at, other in known.items()
-        if name in other.model_fields
-    ]
-    if elsewhere:
-        return f"Unknown field here; it belongs at {' or '.join(elsewhere)}"
-    near = get_close_matches(name, model.model_fields, n=1) or get_close_matches(name, later, n=1)
-    if not near:
-        return "Unknown field"
-    return f"Unknown field; did you mean {near[0]}?{' This version does not support it' * (near[0] in later)}"
+    near = get_close_matches(name, model.model_fields, n=1)
+    elsewhere = [at for at, other in known.items() if name in other.model_fields and _same_template(here, at)]
+    kin = [at for at in elsewhere if at[: len(here)] == here or here[: len(at)] == at] or elsewhere
+    if kin and len(kin) <= _MOST_PLACES:
+        # At the top the path must say "spec", or it would read like the one that is refused.
+        shown_at = [".".join((*at, name)) if len(loc) == 1 else path_of((*at, name)) for at in kin]
+        return f"Unknown field here; it belongs at {' or '.join(shown_at)}"
+    return f"Unknown field; did you mean {near[0]}?" if near else "Unknown field"
+
+
+def _same_template(here: tuple[str, ...], at: tuple[str, ...]) -> bool:
+    """A group's template has the same fields as the job's: only the one that the writer is in, or may be, is named."""
+    group = ("spec", "task_groups[]")
+    return at[:2] != group or len(at) == 2 or here[:2] == group

@@ -4,6 +4,13 @@ Pydantic's own constraints stop at the first broken bound and speak its language
 sentences here are an interface: `Must be between 60 and 31622400 seconds, got 30`. So each kind of leaf is one small
 validator that judges type and bounds together and raises its own sentence, and describes itself for the JSON Schema.
 Strict on purpose: true is not 1, "5" is not 5, 5.0 is not 5; a guess made here is a wrong number on a machine.
+
+Every field of the models is of one class, said where the field stands: it acts (nothing is said), it is accepted and
+not yet acted upon (`json_schema_extra=later()`, or `later("Gang")` for single words), it is accepted and never acted
+upon (`json_schema_extra=MARKED`), or it is refused (its leaf is `refused(sentence)`). A part's class is its leaves'.
+
+A field's description says what it does. Type, unit, limits and default are not repeated in it: the kinds of leaves
+tell them (`kind`, `unit`, `limit`), and `standing` puts them before the description in the schema and the page.
 """
 
 from __future__ import annotations
@@ -11,9 +18,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -21,11 +29,20 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from stado_like.errors import UsageError
 from stado_like.job.spec import limits, units
 
-SENTENCE = "sentence"  # the type of every error whose message is already ours
+SENTENCE: Final = "sentence"  # the type of every error whose message is already ours
+STANDING: Final = "x-stado"  # where the schema says a field's class
+
+MARKED: Final[dict[str, Any]] = {STANDING: {"class": "marked"}}
+"""Accepted, checked and stored; nothing ever acts on it."""
 
 
-def wrong(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence})
+def later(*words: str) -> dict[str, Any]:
+    """Accepted, checked and stored; not yet acted upon: the field, or only these of its words."""
+    return {STANDING: {"class": "acts", "later": list(words)}} if words else {STANDING: {"class": "later"}}
+
+
+def wrong(sentence: str, code: str = "") -> PydanticCustomError:
+    return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence, "code": code})
 
 
 def shown(value: object) -> str:
@@ -45,7 +62,11 @@ def shown(value: object) -> str:
 
 
 class _Leaf:
-    """A validator that pydantic asks for its schema."""
+    """A validator that pydantic asks for its schema. `kind`, `unit` and `limit` are for people."""
+
+    kind: str
+    unit: str = ""
+    limit: str = ""
 
     def __call__(self, value: Any) -> Any:
         raise NotImplementedError
@@ -63,9 +84,12 @@ class _Leaf:
 class Whole(_Leaf):
     """An integer from `low` to `high`, both included. `unit` is a word for the sentence: seconds, bytes."""
 
+    kind = "integer"
+
     def __init__(self, bounds: tuple[int, int], unit: str = "") -> None:
         self.low, self.high = bounds
         self.unit = unit
+        self.limit = f"{self.low} to {self.high}"
         self.span = f"between {self.low} and {self.high}{' ' + unit if unit else ''}"
 
     def __call__(self, value: Any) -> int:
@@ -93,8 +117,48 @@ class Whole(_Leaf):
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
 
+class WholeOrText(Whole):
+    """An integer that may also be written as a text of digits; stored as the integer."""
+
+    kind = "integer, or a text of digits"
+
+    def __call__(self, value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
+            value = int(value)
+        return super().__call__(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [super().schema(), {"type": "string", "pattern": "^[0-9]{1,18}$"}]}
+
+
+class Number(_Leaf):
+    """A number from `low` to `high`, both included. Whole floats become integers."""
+
+    kind = "number"
+
+    def __init__(self, bounds: tuple[float, float], unit: str = "") -> None:
+        self.low, self.high = bounds
+        self.unit = unit
+        self.limit = f"{self.low:g} to {self.high:g}"
+
+    def __call__(self, value: Any) -> int | float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise wrong(f"Must be a number between {self.limit.replace(' to ', ' and ')}, got {shown(value)}")
+        if not (isinstance(value, int) or math.isfinite(value)) or not self.low <= value <= self.high:
+            said = f"between {self.limit.replace(' to ', ' and ')}{' ' + self.unit if self.unit else ''}"
+            raise wrong(f"Must be {said}, got {shown(value)}")
+        return int(value) if value == int(value) else float(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "number", "minimum": self.low, "maximum": self.high}
+
+
 class Cores(_Leaf):
     """CPU cores: a number with at most three decimals (thousandths of a core). Whole floats become integers."""
+
+    kind = "number"
+    unit = "cores"
+    limit = f"0 to {limits.CORES_MAX}, in thousandths"
 
     def __call__(self, value: Any) -> int | float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -116,6 +180,8 @@ class Text(_Leaf):
     `also` returns a sentence for what a pattern cannot say, or an empty text.
     """
 
+    kind = "text"
+
     def __init__(
         self,
         *,
@@ -130,6 +196,7 @@ class Text(_Leaf):
         self.rule = rule
         self.also = also
         self.empty = empty
+        self.limit = rule or (f"at most {max_bytes} bytes" if max_bytes is not None else "")
 
     def __call__(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -164,34 +231,37 @@ class Text(_Leaf):
 
 
 class OneOf(_Leaf):
-    """One of a few words. `later` holds words that are known but that this version cannot do, with a sentence each."""
+    """One of a few words. `names` holds other words for some of them, which are stored as those."""
 
-    def __init__(self, words: tuple[str, ...], later: dict[str, str] | None = None) -> None:
+    def __init__(self, words: tuple[str, ...], names: Mapping[str, str] | None = None) -> None:
         self.words = words
-        self.later = later or {}
+        self.names = dict(names or {})
         self.said = ", ".join(words[:-1]) + f" or {words[-1]}" if len(words) > 1 else words[0]
+        self.kind = self.said
 
     def __call__(self, value: Any) -> str:
         if isinstance(value, str):
             if value in self.words:
                 return str(value)
-            if value in self.later:
-                raise wrong(f"{value} is not supported by this version: {self.later[value]}")
+            if value in self.names:
+                return self.names[value]
         raise wrong(f"Must be {self.said}, got {shown(value)}{self._meant(value)}")
 
     def _meant(self, value: Any) -> str:
         if not isinstance(value, str) or len(value) > 60:
             return ""
-        by_case = {word.lower(): word for word in (*self.words, *self.later)}
+        by_case = {word.lower(): word for word in self.words}
         near = get_close_matches(value.lower(), by_case, n=1)
         return f"; did you mean {by_case[near[0]]}?" if near else ""
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "enum": list(self.words)}
+        return {"type": "string", "enum": [*self.words, *self.names]}
 
 
 class Flag(_Leaf):
     """true or false, not a word for it."""
+
+    kind = "true or false"
 
     def __call__(self, value: Any) -> bool:
         if value is True or value is False:
@@ -200,3 +270,58 @@ class Flag(_Leaf):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "boolean"}
+
+
+class Moment(_Leaf):
+    """A point in time, ISO 8601 with its zone; stored in UTC, `2026-01-31T12:00:00Z`."""
+
+    kind = "text"
+    limit = "a point in time with its zone, as 2026-01-31T12:00:00Z"
+    _FORM = re.compile(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+    )
+
+    def __call__(self, value: Any) -> str:
+        if not isinstance(value, str) or not self._FORM.fullmatch(value):
+            raise wrong(f"Must be {self.limit}, got {shown(value)}")
+        if value[-1] != "Z" and value[-6] not in "+-":
+            raise wrong(f"Must be {self.limit}, got {shown(value)} without a zone; write {value}Z for UTC")
+        try:
+            utc = datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError) as bad:
+            raise wrong(f"Must be {self.limit}, got {shown(value)}: {bad}") from None
+        whole = utc.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+        return f"{whole}.{utc.microsecond // 1000:03}Z" if utc.microsecond >= 1000 else f"{whole}Z"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
+
+
+class Refused(_Leaf):
+    """A field that exists elsewhere and is refused here, except for the value that asks for nothing."""
+
+    kind = "refused"
+
+    def __init__(self, sentence: str, code: str = "", allowed: Any = None) -> None:
+        self.sentence = sentence
+        self.code = code
+        self.allowed = allowed
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is type(self.allowed) and value == self.allowed:
+            return value
+        raise wrong(self.sentence, self.code)
+
+    def schema(self) -> dict[str, Any]:
+        return {"const": self.allowed, STANDING: {"class": "refused", "instead": self.sentence}}
+
+
+def refused(sentence: str, code: str = "", *, allowed: Any = None) -> Refused:
+    """`identity: Annotated[bool, refused("…", allowed=False)] = Field(default=False, description="…")`. The sentence
+    says what to use instead; `code` is the error's when the specification names one.
+    """
+    return Refused(sentence, code, allowed)
+
+
+def absolute_path(max_bytes: int = limits.PATH_MAX_BYTES) -> Text:
+    return Text(max_bytes=max_bytes, pattern=r"/[\s\S]*", rule="an absolute path")

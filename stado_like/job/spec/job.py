@@ -15,17 +15,8 @@ from stado_like.job.spec.fields import Flag, OneOf, Text, Whole
 from stado_like.job.spec.metadata import PART, Metadata
 from stado_like.job.spec.task import TaskTemplate
 
-_START = OneOf(
-    ("Independent",),
-    later={
-        "Gang": "it starts each task by itself, not all together; use Independent",
-        "MinAvailable": "it starts each task by itself, not a number of them together; use Independent",
-    },
-)
-_ON_FAILURE = OneOf(
-    ("RestartTask", "FailJob"),
-    later={"RestartJob": "it restarts the task that failed, not all of them; use RestartTask or FailJob"},
-)
+_START = OneOf(("Independent",))
+_ON_FAILURE = OneOf(("RestartTask", "FailJob"))
 
 
 def _leaves_its_folder(path: str) -> str:
