@@ -80,6 +80,7 @@ def test_every_key_that_is_built_has_a_place_in_the_layout() -> None:
     built += [keys.order("w-1", "place", a, 1), keys.order("w-1", "stop", a, 1), keys.end(a), keys.stop(j, 3)]
     built += [keys.verdict(j), keys.final(j), keys.waiting(j), keys.cancel_index(j), keys.cancel_index(j, 3)]
     built += [keys.log_chunk(a, 0), keys.capacity("w-1"), keys.wanted("w-1"), keys.PAUSE, keys.DOORBELL]
+    built += [keys.workspace("default")]
     built += [keys.STORE_VERDICT, keys.TICK_LOCK, keys.TICK_REPORT, keys.OBSERVED, keys.SWEEP_CURSOR]
     places = [re.compile(_as_regex(pattern)) for pattern in layout()]
     assert [key for key in built if not any(place.fullmatch(key) for place in places)] == []

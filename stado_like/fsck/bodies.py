@@ -32,6 +32,7 @@ from stado_like.job.records import (
     Verdict,
 )
 from stado_like.job.terms import Terms
+from stado_like.job.workspace import Workspace
 
 STATE_KINDS: Mapping[str, type[Any]] = {
     keys.DOORBELL: Doorbell,
@@ -71,7 +72,8 @@ def _records(p: JobPicture) -> Iterator[tuple[str, type[Any], str]]:
         yield keys.final(j), Final, ""
 
 
-def _one(bucket: Bucket, key: str, kind: type[Any], named: str) -> Findings:
+def _one(bucket: Bucket, key: str, kind: type[Any], named: str, by: str = "attempt") -> Findings:
+    """`named`: what the record's field `by` must say, as its key does (empty: nothing)."""
     body = bucket.store.get(key)
     if body is None:
         return  # it went on since it was listed
@@ -80,8 +82,8 @@ def _one(bucket: Bucket, key: str, kind: type[Any], named: str) -> Findings:
     except BadRecord as bad:
         yield found("record-newer" if isinstance(bad, NewerRecord) else "record-unreadable", key, bad.message)
         return
-    if named and record.attempt != named:
-        yield found("record-elsewhere", key, f"the record of {named} says that it is of {record.attempt}")
+    if named and getattr(record, by) != named:
+        yield found("record-elsewhere", key, f"the record of {named} says that it is of {getattr(record, by)}")
 
 
 def _entry_bodies(bucket: Bucket, p: JobPicture) -> Findings:
@@ -140,7 +142,10 @@ def check_tombstones(bucket: Bucket, buried: Iterable[JobId]) -> Findings:
 
 
 def check_state(bucket: Bucket, key: str) -> Findings:
-    """One record of state/, where its kind is known."""
+    """One record of state/ or config/, where its kind is known."""
+    if key.startswith(keys.WORKSPACES):
+        yield from _one(bucket, key, Workspace, key[len(keys.WORKSPACES) :].removesuffix(".json"), "name")
+        return
     kind = STATE_KINDS.get(key)
     if kind is not None:
         yield from _one(bucket, key, kind, "")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, UsageError
 from stado_like.fsck.finding import Finding, found
-from stado_like.job.keys import JobId
+from stado_like.job.keys import WORKSPACES, JobId, parse_workspace
 from stado_like.job.records import MOST_BYTES
 from stado_like.store.key_shape import check_written
 from stado_like.store.protocol import Row, list_all
@@ -111,7 +111,16 @@ class Walk:
     def rest(self, *, every: bool) -> Iterator[Row]:
         """The rooms that no job is found by, the large ones only when asked."""
         for room in (*SMALL, *LARGE) if every else SMALL:
-            yield from self.rows(room)
+            for row in self.rows(room):
+                if row.key.startswith(WORKSPACES):
+                    self._parse(row.key, parse_workspace)
+                yield row
+
+    def _parse(self, key: str, parse: Callable[[str], object]) -> None:
+        try:
+            parse(key)
+        except BadRecord as bad:
+            self.foreign(key, bad.message)
 
     def strangers(self) -> None:
         """Keys outside of every room: one listing of each gap between two rooms that holds any."""

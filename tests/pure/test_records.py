@@ -14,13 +14,13 @@ from typing import Any
 import orjson
 import pytest
 
-from stado_like.job import codec, records
+from stado_like.job import codec, records, workspace
 from stado_like.job.records import HISTORY_FIRST, HISTORY_LAST, Change, History
 
 VERSION_1 = Path(__file__).resolve().parent.parent / "data" / "records" / "v1"
 PARTS = {
     records.Budgets, records.Change, records.History, records.LogTail, records.LastFailure, records.Held, records.Room,
-    records.Armed, records.BellEvent,
+    records.Armed, records.BellEvent, workspace.Quota, workspace.Grants, workspace.Edit,
 }  # fmt: skip
 
 
@@ -30,8 +30,9 @@ def _name(kind: type) -> str:
 
 WHOLE = {
     _name(kind): kind
-    for _, kind in inspect.getmembers(records, dataclasses.is_dataclass)
-    if inspect.isclass(kind) and kind.__module__ == records.__name__ and kind not in PARTS
+    for room in (records, workspace)
+    for _, kind in inspect.getmembers(room, dataclasses.is_dataclass)
+    if inspect.isclass(kind) and kind.__module__ == room.__name__ and kind not in PARTS
 }
 
 
