@@ -47,6 +47,10 @@ def could_not_start(why: str) -> str:
     return f"Container start failed: {why}"
 
 
+def could_not_prepare(why: str) -> str:
+    return f"Could not be made ready to start: {why}"
+
+
 def time_limit(seconds: int) -> str:
     return f"Exceeded its time limit of {duration_text(seconds)}"
 

@@ -161,7 +161,7 @@ TEETH: tuple[Tooth, ...] = (
           below.nursery_that_wakes_late_starts_nothing),
     tooth(
         f"{SHIM}/control.py", "gate repeated before exec", "Control._start",
-        {"if now_s - self._read.task.claimed_boot_s > self._read.terms.ttl_s / 2 and": "if False and"},
+        {"now_s - life.looked_boot_s > self._read.terms.ttl_s / 2": "False"},
         below.supervisor_launched_late_asks_the_gate_again,
     ),
     tooth(f"{SHIM}/control.py", "freeze after a long sleep", "Control._asked_again",

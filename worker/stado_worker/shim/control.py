@@ -1,7 +1,7 @@
 """The control thread: starts the command, keeps its time limit, stops it with grace, kills its whole tree. It never
 asks the store.
 
-    NEW ──▶ (gate asked again after a long sleep) ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
+    NEW ──▶ (prepared) ──▶ (gate asked again after a long while) ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
                                                                      └──────────────────────▲
 
 One `step()` looks at everything once and says how long it may sleep. The time limit counts from Running on the boot
@@ -21,6 +21,7 @@ from stado_like.job.states import Cause, Event
 from stado_worker.shim.could_not_start import StartFault
 from stado_worker.shim.exit_status import Exit
 from stado_worker.shim.life import Gate, Life, Over, StopAsked
+from stado_worker.shim.preparing import Preparation, Unprepared
 from stado_worker.shim.process import CouldNotStart
 from stado_worker.shim.runner import Gone, Runner
 from stado_worker.shim.stop_file import StopNotice, write_stop_file
@@ -50,8 +51,10 @@ class Control:
         stop_file: Path,
         ambient: Ambient,
         keep_exit: Callable[[Over], None] = lambda over: None,
+        preparing: Preparation | None = None,
     ) -> None:
-        """`keep_exit` puts an end on the local disk: here and not in the other thread, which may hang in a request."""
+        """`keep_exit` puts an end on the local disk: here and not in the other thread, which may hang in a request.
+        `preparing`: what must be there before the command starts, where that is more than a folder."""
         self._read = read
         self._life = life
         self._runner = runner
@@ -63,7 +66,9 @@ class Control:
         self._begun: StopAsked | None = None
         self._kill_boot_s = 0.0
         self._frozen_until_s = 0.0
+        self._preparing = preparing
         self.complaint = ""
+        self.preparing = False
         self.started = False
         self.is_over = False
 
@@ -90,15 +95,20 @@ class Control:
 
     def _start(self, now_s: float) -> float:
         life = self._life
-        if now_s - self._read.task.claimed_boot_s > self._read.terms.ttl_s / 2 and life.gate is not Gate.PASSED:
-            if life.gate is Gate.SURE:  # guard: gate repeated before exec
+        if life.stop is not None:
+            if self._preparing is not None:
+                self._preparing.give_up()
+            self._finish(Over(life.stop.cause, life.stop.reason, None, life.now()))
+            return 0.0
+        if self._preparing is not None and not self._prepared():
+            return POLL_RUNNING_S
+        looked_long_ago = now_s - life.looked_boot_s > self._read.terms.ttl_s / 2  # guard: gate repeated before exec
+        if looked_long_ago or life.gate is Gate.ASKED:
+            if life.gate is not Gate.ASKED:
                 with life.lock:
                     life.gate = Gate.ASKED
                 life.wake_io()
             return POLL_RUNNING_S
-        if life.stop is not None:
-            self._finish(Over(life.stop.cause, life.stop.reason, None, life.now()))
-            return 0.0
         with life.lock:
             life.started_at = life.now()
         life.move(Event.START, reasons.STARTED, beat=False)
@@ -119,6 +129,20 @@ class Control:
             life.running_at = life.now()
         life.move(Event.RUN, reasons.RUNNING, beat=False)
         return 0.0
+
+    def _prepared(self) -> bool:
+        """Whether what the command needs is there; False also when that can never be, and the attempt is over."""
+        assert self._preparing is not None
+        self.preparing = True
+        outcome = self._preparing.poll()
+        if outcome is None:
+            return False
+        if isinstance(outcome, Unprepared):
+            self._finish(Over(outcome.cause, outcome.reason, None, self._life.now()))
+            return False
+        self._runner.prepared(outcome)
+        self._preparing = None
+        return True
 
     # ---- running
 
@@ -196,6 +220,8 @@ class Control:
     def _fenced(self) -> float:
         if self.started:
             self._runner.finish(KILL_WITHIN_S)
+        elif self._preparing is not None:
+            self._preparing.give_up()
         self.is_over = True
         self._life.all_killed()
         return 0.0

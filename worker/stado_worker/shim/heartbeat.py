@@ -108,6 +108,7 @@ class Io:
     def _look(self) -> bool:
         """Whether the attempt still is ours. A stop found is asked of control. Raises `StoreUnavailable`."""
         a, life = self._read.a, self._life
+        began_s = self._ambient.boot_s()
         ended, judged, stopped = self._bucket.present(keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank))
         (buried,) = self._bucket.present(keys.tombstone(a.job))  # last, as in the gate
         self._accepted()
@@ -118,6 +119,7 @@ class Io:
             life.ask_stop(Cause.REQUESTED, self._why_judged())
         elif stopped:
             life.ask_stop(Cause.REQUESTED, self._why_stopped())
+        life.looked(began_s)
         return True
 
     def _why_judged(self) -> str:

@@ -83,9 +83,11 @@ class Life:
     beat_now: bool = False
     look_now: bool = False
     accepted_boot_s: float = 0.0
+    looked_boot_s: float = 0.0
+    """When the last look began that found the attempt still ours; the claim counts as one."""
 
     def __post_init__(self) -> None:
-        self.accepted_boot_s = self.claimed_boot_s
+        self.accepted_boot_s = self.looked_boot_s = self.claimed_boot_s
         self.history = self.history.add(Change(state=self.state.value, reason=self.reason, at=self.now()))
 
     def now(self) -> float:
@@ -101,6 +103,21 @@ class Life:
             self.beat_now = self.beat_now or beat
         if beat:
             self.wake_io()
+
+    def say(self, reason: str) -> None:
+        """Why it still stands where it stands, for people; the next heartbeat tells, where it is another reason."""
+        with self.lock:
+            if reason == self.reason or self.over is not None:
+                return
+            self.reason = reason
+            self.history = self.history.add(Change(state=self.state.value, reason=reason, at=self.now()))
+            self.beat_now = True
+        self.wake_io()
+
+    def looked(self, began_boot_s: float) -> None:
+        """A look that began then found the attempt still ours."""
+        with self.lock:
+            self.looked_boot_s = max(self.looked_boot_s, began_boot_s)
 
     def ask_stop(self, cause: Cause, reason: str) -> None:
         """A stop of a graver cause replaces one that is under way; the same or a lesser one changes nothing."""

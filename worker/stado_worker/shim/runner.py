@@ -13,6 +13,7 @@ from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup
 from stado_worker.shim.could_not_start import CouldNotStart, StartFault
 from stado_worker.shim.exit_status import Exit, decode
+from stado_worker.shim.preparing import Prepared
 from stado_worker.shim.process import Child, Tree, start
 
 
@@ -28,6 +29,10 @@ class Gone:
 
 
 class Runner(Protocol):
+    def prepared(self, ready: Prepared) -> None:
+        """Where the command runs and what is added to its environment, once that is known."""
+        ...
+
     def start(self) -> None:
         """Raises `CouldNotStart`."""
         ...
@@ -75,6 +80,10 @@ class ProcessRunner:
         self._ambient = ambient
         self._child: Child | None = None
         self._tree: Tree | None = None
+
+    def prepared(self, ready: Prepared) -> None:
+        self._cwd = ready.cwd
+        self._env = {**self._env, **ready.env}
 
     def start(self) -> None:
         try:

@@ -184,7 +184,7 @@ class _Supervisor:
                 if self._control.started and not told:
                     told = True
                     self._write_proc()
-                if self._control.started or self._life.gate is Gate.ASKED:
+                if self._control.started or self._control.preparing or self._life.gate is Gate.ASKED:
                     self._start_io()
                 fd = self._runner.wait_fd()
                 if fd is not None and not watched:
