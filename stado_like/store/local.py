@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from threading import Lock
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BucketMissing, CredentialsRefused, StoreUnavailable
@@ -44,9 +44,12 @@ def _identity(seen: os.stat_result) -> str:
     return f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}"
 
 
-def _etag_of(body: bytes, seen: os.stat_result) -> str:
-    if len(body) > LARGE_BYTES:
+def _etag_of(body: bytes | BinaryIO, seen: os.stat_result) -> str:
+    if seen.st_size > LARGE_BYTES:
         return _identity(seen)
+    if not isinstance(body, bytes):
+        body.seek(0)
+        body = body.read()
     return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
@@ -119,6 +122,12 @@ class LocalStore:
         check_written(key)
         return self._rename_into_place(key, body, sync=False)
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        """Synced, unlike `put`: nobody writes it again in seconds."""
+        check_written(key)
+        file.seek(0)
+        return self._rename_into_place(key, file, sync=self._durable)
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         """Compare and rename under a lock file: atomic among `replace`s of all processes that share the directory."""
         check_written(key)
@@ -150,7 +159,7 @@ class LocalStore:
                 return Unknown(_named(failed, f"deleting {key} below {self._root}"))
         return Applied("", self._time())
 
-    def _rename_into_place(self, key: str, body: bytes, *, sync: bool) -> Write:
+    def _rename_into_place(self, key: str, body: bytes | BinaryIO, *, sync: bool) -> Write:
         final = f"{self._root}/{key}"
         temporary = ""
         try:
@@ -164,7 +173,7 @@ class LocalStore:
             return Unknown(_named(failed, f"writing {key} below {self._root}"))
         return Applied(_etag_of(body, seen), seen.st_mtime)
 
-    def _write_temporary(self, body: bytes, *, sync: bool) -> tuple[str, os.stat_result]:
+    def _write_temporary(self, body: bytes | BinaryIO, *, sync: bool) -> tuple[str, os.stat_result]:
         """A new file in `.tmp` that holds `body`; its time is the store's."""
         temporary = f"{self._temporary}/{self._token}.{self._ambient.pid:x}.{next(self._numbers):x}"
         try:
@@ -173,9 +182,10 @@ class LocalStore:
             self._make(self._temporary)
             descriptor = os.open(temporary, _NEW, 0o666)
         try:
-            rest = memoryview(body)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            for piece in (body,) if isinstance(body, bytes) else iter(lambda: body.read(LARGE_BYTES), b""):
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
             if sync:
                 os.fsync(descriptor)
             seen = os.fstat(descriptor)
@@ -251,6 +261,15 @@ class LocalStore:
                 self._seen.pop(key, None)  # gone or unreadable: the reading below says which
         found = self.get(key)
         return Unchanged(found.now) if found is not None and found.etag == etag else found
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        check_read(key)
+        path = f"{self._root}/{key}"
+        try:
+            found = _again_if_stale(lambda: _read(path, start, size_bytes))
+        except OSError as failed:
+            raise self._unreadable(failed, path) from failed
+        return None if found is None else found[0]
 
     def head(self, key: str) -> Stat | None:
         check_read(key)
@@ -329,7 +348,7 @@ class LocalStore:
                 os.close(descriptor)
 
 
-def _read(path: str) -> tuple[bytes, os.stat_result] | None:
+def _read(path: str, start: int = 0, most_bytes: int | None = None) -> tuple[bytes, os.stat_result] | None:
     try:
         descriptor = os.open(path, _READ)
     except OSError as failed:
@@ -340,9 +359,12 @@ def _read(path: str) -> tuple[bytes, os.stat_result] | None:
         seen = os.fstat(descriptor)
         if (seen.st_mode & 0o170000) != 0o100000:
             return None  # a directory, a socket, a fifo: no object
-        body = os.read(descriptor, seen.st_size + 1)
-        while len(body) < seen.st_size:
-            more = os.read(descriptor, seen.st_size - len(body))
+        if start:
+            os.lseek(descriptor, start, os.SEEK_SET)
+        wanted = max(0, seen.st_size - start if most_bytes is None else min(most_bytes, seen.st_size - start))
+        body = os.read(descriptor, wanted + 1 if most_bytes is None else wanted)
+        while len(body) < wanted:
+            more = os.read(descriptor, wanted - len(body))
             if not more:
                 break
             body += more

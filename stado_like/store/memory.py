@@ -10,6 +10,7 @@ import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from threading import Lock
+from typing import BinaryIO
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.store.key_shape import check_read, check_written
@@ -73,6 +74,10 @@ class MemoryStore:
         with self._bucket.lock:
             return self._store(key, body)
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        file.seek(0)
+        return self.put(key, file.read())
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         check_written(key)
         with self._bucket.lock:
@@ -97,6 +102,10 @@ class MemoryStore:
     def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
         found = self.get(key)
         return Unchanged(found.now) if found is not None and found.etag == etag else found
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        found = self.get(key)
+        return None if found is None else found.body[start : start + size_bytes]
 
     def head(self, key: str) -> Stat | None:
         check_read(key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import BinaryIO
 
 from stado_like.store.protocol import Applied, Object, ObjectStore, Page, Stat, Unchanged, Unknown, Write
 
@@ -96,6 +97,10 @@ class MeteredStore:
         self.meter.count("put")
         return self.inner.put(key, body)
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        self.meter.count("put")
+        return self.inner.put_file(key, file)
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         self.meter.count("replace")
         return self.inner.replace(key, body, etag)
@@ -103,6 +108,10 @@ class MeteredStore:
     def get(self, key: str) -> Object | None:
         self.meter.count("get")
         return self.inner.get(key)
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        self.meter.count("get")
+        return self.inner.get_range(key, start, size_bytes)
 
     def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
         try:

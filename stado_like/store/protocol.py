@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,11 @@ class ObjectStore(Protocol):
         """Write whatever was there. Applied or Unknown; last writer wins; nothing is decided by it."""
         ...
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        """`put` of a whole seekable file, from its beginning, without holding it in memory: for what is too large to be
+        a record. Sent once, like every write; nobody may change the file meanwhile."""
+        ...
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         """Write iff `key` holds the bytes that `etag` names."""
         ...
@@ -123,6 +128,11 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> Object | None: ...
 
     def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None: ...
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        """At most `size_bytes` (> 0) bytes of an object from its byte `start`; empty at its end, `None` when it is
+        absent. What is large is read in pieces: each is tried again by itself, and a reader may stop between two."""
+        ...
 
     def head(self, key: str) -> Stat | None: ...
 

@@ -179,6 +179,8 @@ class Wire:
         connection.used = True
 
         def request() -> tuple[Mapping[str, Any], bytes]:
+            if hasattr(arguments.get("Body"), "seek"):
+                arguments["Body"].seek(0)  # a file that was sent to another region would be sent from its end
             answer = getattr(client, operation)(Bucket=self._bucket, **arguments)
             return answer, (answer["Body"].read() if operation == "get_object" else b"")
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 from urllib.parse import urlsplit
 
 from stado_like.ambient import REAL, Ambient
@@ -129,11 +129,14 @@ class S3Store:
     def put(self, key: str, body: bytes) -> Write:
         return self._write(key, body)
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        return self._write(key, file)
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         said = etag.strip('"') if self.etag_style == "unquoted" else etag
         return self._write(key, body, IfMatch=said)  # guard: replace-if-same
 
-    def _write(self, key: str, body: bytes, **condition: str) -> Write:
+    def _write(self, key: str, body: bytes | BinaryIO, **condition: str) -> Write:
         check_written(key)
         try:
             answer, _ = self._wire.send("put_object", Key=self._under + key, Body=body, **condition)
@@ -194,6 +197,18 @@ class S3Store:
             return None
         return Object(body, str(answer.get("ETag", "")), answer["LastModified"].timestamp(), self._now())
 
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        wanted = f"bytes={start}-{start + size_bytes - 1}"
+        try:
+            answer, body = self._read(f"reading {key}", "get_object", Key=self._key(key), Range=wanted)
+        except Answered as answered:
+            if answered.reply.status == 416:
+                return b""
+            self._absent()
+            return None
+        whole = answer["ResponseMetadata"]["HTTPStatusCode"] == 200  # a server may ignore a range
+        return body[start : start + size_bytes] if whole else body
+
     def head(self, key: str) -> Stat | None:
         try:
             answer, _ = self._read(f"looking for {key}", "head_object", Key=self._key(key))
@@ -251,7 +266,7 @@ class S3Store:
         return str(answer.get("Status") or "Off")
 
     def _read(self, what: str, operation: str, **arguments: Any) -> tuple[Mapping[str, Any], bytes]:
-        """A request that changes nothing, until it is answered. Raises `Answered` only for 304 and 404."""
+        """A request that changes nothing, until it is answered. Raises `Answered` only for 304, 404 and 416."""
         started_s = self._ambient.boot_s()
         wait_s = BACKOFF_FIRST_S
         while True:
@@ -264,7 +279,7 @@ class S3Store:
                 why = silent.why
             except Answered as answered:
                 reply = answered.reply
-                if reply.status in (304, 404):
+                if reply.status in (304, 404, 416):
                     raise
                 if reply.status in REFUSED_STATUSES:
                     self._refuse(reply, what)

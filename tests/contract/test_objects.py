@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tempfile import TemporaryFile
+
 import pytest
 
 from stado_like.errors import UsageError
@@ -47,6 +49,22 @@ def test_a_body_above_one_mebibyte(store: ObjectStore) -> None:
     assert applied.etag == found.etag == seen.etag
     assert isinstance(store.get_if_changed("large", found.etag), Unchanged)
     assert isinstance(store.replace("large", b"small", found.etag), Applied)
+
+
+def test_a_file_is_put_whole_from_its_beginning_and_read_in_pieces(store: ObjectStore) -> None:
+    body = bytes(range(256)) * 12_000  # three mebibytes, no two neighbouring pieces alike
+    for size in (0, 1000, len(body)):
+        with TemporaryFile() as file:
+            file.write(body[:size])
+            applied = store.put_file("large", file)  # it stands at its end: nobody has to rewind it
+        seen = store.head("large")
+        assert isinstance(applied, Applied) and seen is not None
+        assert (seen.size_bytes, seen.etag) == (size, applied.etag)
+    pieces = [store.get_range("large", start, 1 << 20) for start in range(0, len(body), 1 << 20)]
+    assert b"".join(piece or b"" for piece in pieces) == body
+    assert store.get_range("large", 999, 3) == body[999:1002]
+    assert store.get_range("large", len(body), 10) == b""
+    assert store.get_range("small", 0, 10) is None
 
 
 def test_what_is_absent_is_none(store: ObjectStore) -> None:
