@@ -79,6 +79,7 @@ def test_every_key_that_is_built_has_a_place_in_the_layout() -> None:
     built += [keys.entry(keys.QUEUED_HELD, a, 0, 1, ask), keys.later(1, a, ask), keys.running(a), keys.heartbeat(a)]
     built += [keys.order("w-1", "place", a, 1), keys.order("w-1", "stop", a, 1), keys.end(a), keys.stop(j, 3)]
     built += [keys.verdict(j), keys.final(j), keys.waiting(j), keys.cancel_index(j), keys.cancel_index(j, 3)]
+    built += [keys.bundle("0f" * 32)]
     built += [keys.log_chunk(a, 0), keys.capacity("w-1"), keys.wanted("w-1"), keys.PAUSE, keys.DOORBELL]
     built += [keys.workspace("default")]
     built += [keys.STORE_VERDICT, keys.TICK_LOCK, keys.TICK_REPORT, keys.OBSERVED, keys.SWEEP_CURSOR]
@@ -104,6 +105,7 @@ def _as_regex(pattern: str) -> str:
         "<due>": r"\d{13}",
         "<ask>": r"c\d+m\d+g\d+x?",
         "<offset>": r"\d{12}",
+        "<sha256>": "[0-9a-f]{64}",
         "<worker>": "[A-Za-z0-9_-]+",
         "[.<rank>]": r"(\.\d{5})?",
         "{shape,waiting}": "(shape|waiting)",

@@ -17,6 +17,7 @@
     status/<J>/{shape,waiting}.json
     cancels/<j>[.<rank>].json               index of verdicts and stops not yet settled
     logs/<J>/<rank>/<n>/<offset>.log        outputs/, checkpoints/ likewise
+    bundles/<sha256>                        a folder that jobs were submitted with, named by its own digest
     capacity/<worker>.json  workers/<worker>.json
     config/workspaces/<ws>.json             what a workspace may have
     config/…  queue/pause.json  state/…
@@ -48,6 +49,7 @@ QUEUED_LATER = "queued/later/"
 RUNNING = "running/"
 STATUS = "status/"
 CANCELS = "cancels/"
+BUNDLES = "bundles/"
 CAPACITY = "capacity/"
 DOORBELL = "state/doorbell.json"
 STORE_VERDICT = "state/store.json"
@@ -59,6 +61,7 @@ PAUSE = "queue/pause.json"
 WORKSPACES = "config/workspaces/"
 
 MIB = 1024 * 1024
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
 _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
@@ -352,3 +355,21 @@ def parse_workspace(key: str) -> str:
     if not is_workspace(name):
         raise bad(key, "the key of a workspace")
     return name
+
+
+# ---- what jobs were submitted with
+
+
+def bundle(digest: str) -> str:
+    """`digest`: the SHA-256 of the archive that lies there, 64 hexadecimal digits. The name is the content: a second
+    writer writes the same bytes, and a reader can tell whether they are."""
+    key = f"{BUNDLES}{digest}"
+    parse_bundle(key)
+    return key
+
+
+def parse_bundle(key: str) -> str:
+    digest = key.removeprefix(BUNDLES)
+    if not key.startswith(BUNDLES) or _DIGEST.match(digest) is None:
+        raise bad(key, "a bundle's key: bundles/ and 64 hexadecimal digits")
+    return digest

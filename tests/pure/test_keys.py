@@ -194,3 +194,13 @@ def test_any_text_is_refused_or_is_exactly_a_key(prefix: str, rest: str) -> None
             keys.parse_entry(key)
     except BadRecord as refused:
         assert refused.next_step
+
+
+@pytest.mark.parametrize("name", ["", "0f" * 31, "0F" * 32, "0f" * 32 + ".part", "0f" * 32 + "\n", "x/" + "0f" * 32])
+def test_only_a_digest_names_a_bundle(name: str) -> None:
+    assert keys.parse_bundle(keys.bundle("0f" * 32)) == "0f" * 32
+    check_written(keys.bundle("0f" * 32))
+    with pytest.raises(BadRecord):
+        keys.parse_bundle(f"bundles/{name}")
+    with pytest.raises(BadRecord):
+        keys.bundle(name)
