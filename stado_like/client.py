@@ -26,6 +26,7 @@ from stado_like.bucket import submit as submitting
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.cancel import Cancelled
 from stado_like.bucket.submit import DoneAndDeleted
+from stado_like.bucket.workspaces import Workspaces
 from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
 from stado_like.handle import Job, Words
 from stado_like.job import keys
@@ -73,6 +74,7 @@ class Client:
         self.store = opened or open_store(settings.store, ambient=ambient, meter=meter)
         self.bucket = Bucket(self.store, ambient=ambient)
         self.ambient = ambient
+        self.workspaces = Workspaces(self.bucket, self.ready_to_write, _who)
         self._trusted = False  # of this opened store: the verdict also sets it up
 
     def close(self) -> None:
@@ -143,6 +145,7 @@ class Client:
 
     def submit_document(self, document: Mapping[str, Any], *, request_id: str = "") -> Job:
         """Submit a document in its stored form (as `document` gives it)."""
+        self.workspaces.permit(document)
         self.ready_to_write()
         done = submitting.submit(self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host)
         if isinstance(done, DoneAndDeleted):

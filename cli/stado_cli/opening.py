@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from stado_cli.context import Context
-from stado_like.errors import PartlyDone, StadoError, UsageError
+from stado_like.errors import PartlyDone, StadoError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from stado_like.client import Client
@@ -16,6 +16,15 @@ def open_client(context: Context, workspace: str = "") -> Client:
     from stado_like.client import Client
 
     return Client(context.settings, workspace=workspace, opened=context.store)
+
+
+def permitted_as_far_as_seen(context: Context, client: Client, document: Mapping[str, Any]) -> None:
+    """For a dry run: what the job's workspace refuses is refused; a store that does not answer is only said so."""
+    try:
+        client.workspaces.permit(document)
+    except StoreError as unread:
+        workspace = document["metadata"]["workspace"]
+        context.output.note(f"whether workspace {workspace} permits the job could not be looked up: {unread.message}")
 
 
 def set_aside(records: dict[str, str], what: str = "records") -> None:

@@ -95,12 +95,12 @@ def test_dry_run_prints_the_stored_form_and_writes_nothing(stado: Stado, tmp_pat
 
 def test_submit_from_a_file_options_win(stado: Stado, bucket: Bucket, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(
-        "metadata: {name: sft}\nspec:\n  priority: 3\n  task_template: {command: python, args: [a.py]}\n"
+        "metadata: {name: sft}\nspec:\n  priority: -3\n  task_template: {command: python, args: [a.py]}\n"
     )
-    assert stado("submit", "-f", "run.yaml", "-p", "7", "-e", "A=1").out == "sft\n"
+    assert stado("submit", "-f", "run.yaml", "-p", "-7", "-e", "A=1").out == "sft\n"
     job = bucket.job(keys.JobId("default", "sft", 1))
     assert job is not None
-    assert job.document["spec"]["priority"] == 7
+    assert job.document["spec"]["priority"] == -7
     assert job.document["spec"]["task_template"]["args"] == ["a.py"]
     assert job.document["spec"]["task_template"]["env"] == {"A": "1"}
     assert stado("submit", "-f", "-", "-J", "b", stdin=b'{"spec": {"task_template": {"command": "true"}}}').out == "b\n"
@@ -234,13 +234,13 @@ def test_cancel_of_several_some_over_is_done_in_part(stado: Stado, bucket: Bucke
 
 
 def test_rerun_takes_the_next_free_name(stado: Stado, bucket: Bucket) -> None:
-    build.submit(bucket, resident=True, priority=4)
+    build.submit(bucket, resident=True, priority=-4)
     assert stado("job", "rerun", "train").out == "train-2\n"
     assert stado("job", "rerun", "train").out == "train-3\n"
     assert stado("job", "rerun", "train", "--name", "mine").out == "mine\n"
     job = bucket.job(keys.JobId("default", "mine", 1))
     assert job is not None
-    assert (job.document["spec"]["resident"], job.document["spec"]["priority"]) == (True, 4)
+    assert (job.document["spec"]["resident"], job.document["spec"]["priority"]) == (True, -4)
 
 
 def test_delete_only_what_ended(stado: Stado, bucket: Bucket) -> None:

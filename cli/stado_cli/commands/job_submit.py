@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from stado_cli.context import Context
-from stado_cli.opening import open_client
+from stado_cli.opening import open_client, permitted_as_far_as_seen
 from stado_cli.submit_options import spec_of, submit_options
 
 
@@ -28,6 +28,7 @@ def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_
         context.output.note(sentence)
     document = client.document(spec, request_id)
     if dry_run:
+        permitted_as_far_as_seen(context, client, document)
         context.output.value(document, json.dumps(document, indent=2, ensure_ascii=False))
         return
     job = client.submit_document(document, request_id=request_id)
