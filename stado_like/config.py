@@ -9,7 +9,11 @@ The file is `~/.config/stado/config.toml` (`XDG_CONFIG_HOME` respected), or what
     store = "s3://bucket/prefix?endpoint_url=http://127.0.0.1:8333"
     workspace = "default"
 
-Every table of the file is flat; durations are numbers of seconds. Scripts written for `ASTRAEUS_` names are understood:
+    [secrets]
+    hf-token = "env:HF_TOKEN"
+
+Durations are numbers of seconds. `[secrets]` says where a worker finds credentials (see `secret_sources`): sources,
+never values, and never overridden by a flag or a variable. Scripts written for `ASTRAEUS_` names are understood:
 they stand behind the `STADO_` name and before the file.
 """
 
@@ -23,8 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from stado_like.errors import Refused
+from stado_like.secret_sources import Credential, parse_table
 
 DEFAULT_STORE = "file://~/.local/share/stado"
+SECRETS = "secrets"
 SCHEMES = ("file", "s3", "memory")
 
 _WORKSPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
@@ -57,6 +63,7 @@ class Settings:
     retry_max_attempts: int | None
     machine_restarts: int | None
     config_file: str
+    secrets: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -166,7 +173,8 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     path, path_origin, from_file = _read_file(environ)
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {"config_file": path_origin}
-    wrong: dict[str, str] = {}
+    secrets, wrong = parse_table(from_file.get(SECRETS, {}))
+    origins[SECRETS] = Origin("file", str(path)) if secrets else Origin("default")
     for setting in SETTINGS:
         raw, origin = _first(setting, given, environ, from_file, path)
         origins[setting.name] = origin
@@ -184,7 +192,23 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
             detail=wrong,
             code="CONFIG_INVALID",
         )
-    return Settings(**values, config_file=str(path), origins=origins)
+    return Settings(**values, config_file=str(path), secrets=secrets, origins=origins)
+
+
+def settings_file(environ: Mapping[str, str]) -> Path:
+    """Where the settings file is, or would be."""
+    if environ.get("STADO_CONFIG"):
+        return Path(environ["STADO_CONFIG"]).expanduser()
+    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "stado" / "config.toml"
+
+
+def read_secrets(path: Path) -> Mapping[str, Credential]:
+    """The `[secrets]` table alone, for whoever looks again while it runs: other keys are not judged. Raises
+    `Refused`."""
+    secrets, wrong = parse_table((_read_toml(path) or {}).get(SECRETS, {}))
+    if wrong:
+        raise _bad_file(path, "; ".join(f"{where} {why}" for where, why in wrong.items()), "Correct it.")
+    return secrets
 
 
 def _first(
@@ -204,26 +228,14 @@ def _first(
 
 def _read_file(environ: Mapping[str, str]) -> tuple[Path, Origin, Mapping[str, object]]:
     named = environ.get("STADO_CONFIG")
-    if named:
-        path, origin = Path(named).expanduser(), Origin("environment", "STADO_CONFIG")
-    else:
-        home = environ.get("XDG_CONFIG_HOME") or "~/.config"
-        path, origin = Path(home).expanduser() / "stado" / "config.toml", Origin("default")
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
+    path = settings_file(environ)
+    origin = Origin("environment", "STADO_CONFIG") if named else Origin("default")
+    table = _read_toml(path)
+    if table is None:
         if named:
-            raise _bad_file(path, "it does not exist", "Create it, or unset STADO_CONFIG.") from None
+            raise _bad_file(path, "it does not exist", "Create it, or unset STADO_CONFIG.")
         return path, origin, {}
-    except OSError as error:
-        raise _bad_file(path, error.strerror or str(error), "Make it readable.") from None
-    import tomllib  # only when there is a file: 4 ms of every command
-
-    try:
-        table = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _bad_file(path, f"it is not TOML: {error}", "Correct that place.") from None
-    known = [setting.name for setting in SETTINGS]
+    known = [*(setting.name for setting in SETTINGS), SECRETS]
     unknown = {key: _nearest(key, known) for key in table if key not in known}
     if unknown:
         raise Refused(
@@ -233,6 +245,22 @@ def _read_file(environ: Mapping[str, str]) -> tuple[Path, Origin, Mapping[str, o
             code="CONFIG_INVALID",
         )
     return path, origin, table
+
+
+def _read_toml(path: Path) -> Mapping[str, object] | None:
+    """None where there is no file. Raises `Refused`."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _bad_file(path, error.strerror or str(error), "Make it readable.") from None
+    import tomllib  # only when there is a file: 4 ms of every command
+
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _bad_file(path, f"it is not TOML: {error}", "Correct that place.") from None
 
 
 def _bad_file(path: Path, why: str, next_step: str) -> Refused:

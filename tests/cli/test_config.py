@@ -102,3 +102,44 @@ def test_config_show_lists_every_setting_with_its_source(stado: Stado, monkeypat
     table = stado("config", "show").out
     assert "vision" in table
     assert "STADO_WORKSPACE" in table
+
+
+SECRETS = """
+[secrets]
+hf-token = "env:HF_TOKEN"
+login = "secretsmanager:prod/login?region=eu-west-1"
+[secrets.database]
+password = "file:/run/keys/db?trim=1"
+user = "ssm:/prod/db/user"
+region = "eu-west-1"
+endpoint_url = "http://127.0.0.1:5000"
+"""
+
+
+def test_sources_of_secrets_are_read_and_shown_and_their_values_are_not(
+    file: Path, stado: Stado, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(SECRETS)
+    monkeypatch.setenv("HF_TOKEN", "hf_the_value")
+    settings = load()
+    assert settings.secrets["hf-token"].whole is not None
+    database = settings.secrets["database"]
+    assert (database.keys["password"].trim, database.keys["user"].region) == (True, "eu-west-1")
+    ran = stado("config", "show")
+    assert "secrets.hf-token" in ran.out
+    assert "env:HF_TOKEN" in ran.out
+    assert "hf_the_value" not in ran.out
+
+
+def test_value_pasted_where_its_source_belongs_is_refused_and_not_repeated(file: Path) -> None:
+    file.write_text(
+        '[secrets]\na = "hf_the_value"\nb = 7\nc = "env:not a name"\nd = "file:relative"\n"e/f" = "env:X"\n'
+        'g = "file:/x?what=1"\n[secrets.h]\nkey = "hf_the_value"\n[secrets.i]\ntrim = "hf_the_value"\n[secrets.j]\n'
+    )
+    with pytest.raises(Refused) as refused:
+        load()
+    assert list(refused.value.detail) == [
+        *("secrets.a", "secrets.b", "secrets.c", "secrets.d", "secrets.e/f", "secrets.g"),
+        *("secrets.h.key", "secrets.i.trim", "secrets.j"),
+    ]
+    assert "the_value" not in str(refused.value.as_json())

@@ -6,7 +6,8 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.output import column
-from stado_like.config import SETTINGS
+from stado_like.config import SECRETS, SETTINGS
+from stado_like.secret_sources import shown
 
 
 @click.command()
@@ -23,6 +24,11 @@ def command(context: Context) -> None:
             "source": settings.origins[name].name,
         }
         for name in names
+    ]
+    source = settings.origins[SECRETS]
+    rows += [
+        {"name": name, "value": where, "origin": source.kind, "source": source.name}
+        for name, where in shown(settings.secrets).items()
     ]
     columns = [column("SETTING", "name"), column("VALUE", "value"), column("FROM", "origin"), column("", "source")]
     context.output.table(columns, rows)
