@@ -49,7 +49,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process was told, once and for good. Graces in seconds; `None` means: as the cluster's own record says."""
+    """What a process was told, once and for good. Graces in seconds, `bundle_*` in bytes; `None` means: as the
+    cluster's own record says."""
 
     store: str
     workspace: str
@@ -62,6 +63,8 @@ class Settings:
     max_stop_grace_s: float
     retry_max_attempts: int | None
     machine_restarts: int | None
+    bundle_max: int
+    bundle_cache: int
     config_file: str
     secrets: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
@@ -124,6 +127,19 @@ def _number(low: float, high: float) -> Callable[[object], float]:
     return parse
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?B)?|B)?\Z", re.ASCII | re.IGNORECASE)
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def _size(value: object) -> int:
+    """Bytes. `2G` and `2GiB` are 2^31, `2GB` is 2 x 10^9, as in a job's own sizes."""
+    found = _SIZE.match(str(value).strip()) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
+    if found is None:
+        raise _Wrong("should be a size: 512MiB, 2GiB, 2G (= GiB), 1.5GB (= 10^9), or a number of bytes")
+    letter, rest = (found[2] or "").upper(), (found[3] or "").upper()
+    return int(float(found[1]) * (1000 if rest == "B" else 1024) ** _POWERS.get(letter, 0))
+
+
 def _count(high: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         try:
@@ -154,15 +170,11 @@ SETTINGS: tuple[_Setting, ...] = (
     _Setting("debug", _yes_no, False, ("STADO_DEBUG",)),
     _Setting("no_color", _yes_no, False, ("STADO_NO_COLOR",)),
     _Setting("stop_grace_s", _number(1, 3600), 30, ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
-    _Setting(
-        "max_stop_grace_s", _number(1, 86_400), 3600, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")
-    ),
-    _Setting(
-        "retry_max_attempts", _count(10_000), None, ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")
-    ),
-    _Setting(
-        "machine_restarts", _count(10_000), None, ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")
-    ),
+    _Setting("max_stop_grace_s", _number(1, 86_400), 3600, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")),
+    _Setting("retry_max_attempts", _count(10_000), None, ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")),
+    _Setting("machine_restarts", _count(10_000), None, ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")),
+    _Setting("bundle_max", _size, 512 << 20, ("STADO_BUNDLE_MAX",)),
+    _Setting("bundle_cache", _size, 4 << 30, ("STADO_BUNDLE_CACHE",)),
 )
 
 
