@@ -87,6 +87,8 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"Must be a list, got {shown(value)}"
     if kind == "too_long":
         return f"Must have at most {error['ctx']['max_length']} entries, got {len(value)}"
+    if kind == "too_short":
+        return f"Must have at least {error['ctx']['min_length']} entry, got {len(value)}"
     if kind == "invalid_key":
         return f"A field's name must be a text, got {shown(value)}"
     return f"{error['msg']}, got {shown(value)}"
@@ -136,10 +138,11 @@ def _unknown(loc: Sequence[int | str]) -> str:
         return "Unknown field"
     near = get_close_matches(name, model.model_fields, n=1)
     elsewhere = [at for at, other in known.items() if name in other.model_fields and _same_template(here, at)]
-    kin = [at for at in elsewhere if at[: len(here)] == here or here[: len(at)] == at] or elsewhere
-    if kin and len(kin) <= _MOST_PLACES:
+    depth = min((len(at) for at in elsewhere), default=0)
+    nearest = [at for at in elsewhere if len(at) == depth]
+    if nearest and len(nearest) <= _MOST_PLACES:
         # At the top the path must say "spec", or it would read like the one that is refused.
-        shown_at = [".".join((*at, name)) if len(loc) == 1 else path_of((*at, name)) for at in kin]
+        shown_at = [".".join((*at, name)) if len(loc) == 1 else path_of((*at, name)) for at in nearest]
         return f"Unknown field here; it belongs at {' or '.join(shown_at)}"
     return f"Unknown field; did you mean {near[0]}?" if near else "Unknown field"
 

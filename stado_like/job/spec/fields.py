@@ -7,7 +7,8 @@ Strict on purpose: true is not 1, "5" is not 5, 5.0 is not 5; a guess made here 
 
 Every field of the models is of one class, said where the field stands: it acts (nothing is said), it is accepted and
 not yet acted upon (`json_schema_extra=later()`, or `later("Gang")` for single words), it is accepted and never acted
-upon (`json_schema_extra=MARKED`), or it is refused (its leaf is `refused(sentence)`). A part's class is its leaves'.
+upon (`json_schema_extra=MARKED`), or it is refused (its leaf is `refused(sentence)`). What a part says of itself holds
+for everything in it.
 
 A field's description says what it does. Type, unit, limits and default are not repeated in it: the kinds of leaves
 tell them (`kind`, `unit`, `limit`), and `standing` puts them before the description in the schema and the page.

@@ -1,22 +1,22 @@
 """`spec` and the whole document: how a job's tasks start, fail and end.
 
-This version runs independent tasks: one, or an array of copies. What gangs and groups need is named where it will
-stand and refused with a sentence, so that a specification written for them never runs as something else.
+`start` and `on_failure` are what a job says; `policy` is their older form, in one word. `validate` settles the three: a
+stored document has all of them, and they agree. A field that no machinery acts upon yet says so where it stands.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Flag, OneOf, Text, Whole
-from stado_like.job.spec.metadata import PART, Metadata
+from stado_like.job.spec.array import Array
+from stado_like.job.spec.fields import MARKED, Flag, Moment, OneOf, Text, Whole, absolute_path, later, refused
+from stado_like.job.spec.groups import GroupName, TaskGroup
+from stado_like.job.spec.kept import IdleAutoDelete, OutputVolume, SharedVolume
+from stado_like.job.spec.metadata import INCARNATION_FORM, NAME_FORM, PART, WORKSPACE_FORM, Metadata
 from stado_like.job.spec.task import TaskTemplate
-
-_START = OneOf(("Independent",))
-_ON_FAILURE = OneOf(("RestartTask", "FailJob"))
 
 
 def _leaves_its_folder(path: str) -> str:
@@ -25,17 +25,44 @@ def _leaves_its_folder(path: str) -> str:
     return ""
 
 
-class Array(BaseModel):
-    """Run the template `size` times as independent copies."""
+FolderPath = Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=_leaves_its_folder)]
+WorkerId = Annotated[
+    str,
+    Text(
+        max_bytes=255,
+        pattern=r"[A-Za-z0-9_][A-Za-z0-9_.-]*",
+        rule="a worker's id: letters, digits, _ . and -, beginning with a letter, digit or _",
+    ),
+]
+JobWords = Annotated[
+    str,
+    Text(
+        max_bytes=4096,
+        pattern=rf"({WORKSPACE_FORM}/)?{NAME_FORM}(\.{INCARNATION_FORM})?"
+        rf"|{WORKSPACE_FORM}\.{NAME_FORM}\.{INCARNATION_FORM}",
+        rule="a job: NAME, NAME.INCARNATION, WORKSPACE/NAME, WORKSPACE/NAME.INCARNATION or WORKSPACE.NAME.INCARNATION",
+    ),
+]
+MODEL = refused(
+    "No models are served here; leave it out, and let the command load the weights from a directory or a drive "
+    "(datavolume_refs)",
+    code="MODELS_NOT_SERVED",
+)
+
+
+class After(BaseModel):
+    """One job that must be over first."""
 
     model_config = PART
-    later: ClassVar[frozenset[str]] = frozenset()
 
-    size: Annotated[int, Whole(limits.ARRAY_SIZE)] = Field(
-        description="Integer, 1 to 10000, required. How many tasks; index i, from 0, is in STADO_ARRAY_TASK_ID."
+    job: JobWords = Field(
+        json_schema_extra=later(), description="The job waited for; a name alone is one of the same workspace."
     )
-    max_parallel: Annotated[int, Whole((0, limits.ARRAY_SIZE[1]))] = Field(
-        default=0, description="Integer, 0 to size, default 0. At most this many hold machines at once; 0 is no cap."
+    state: Annotated[str, OneOf(limits.JOB_STATES, limits.JOB_STATE_NAMES)] = Field(
+        default="Completed",
+        json_schema_extra=later(),
+        description="How it must have ended: Completed (afterok), Failed (afternotok), or Ended, however "
+        "(afterany). Stored under the first names.",
     )
 
 
@@ -43,90 +70,139 @@ class Spec(BaseModel):
     """How a job's tasks start, fail and end."""
 
     model_config = PART
-    later: ClassVar[frozenset[str]] = frozenset(
-        {
-            "task_groups",
-            "leader_group",
-            "complete_with",
-            "min_available",
-            "lifetime",
-            "policy",
-            "model",
-            "shared_volumes",
-            "output_volumes",
-            "idle_auto_delete",
-            "retry_on_heartbeat_expired",
-            "max_heartbeat_retries",
-            "bundle",
-            "deadline",
-            "scheduling_timeout_seconds",
-            "after",
-            "collect",
-        }
-    )
 
     priority: Annotated[int, Whole(limits.PRIORITY)] = Field(
-        default=0, description="Integer, -1000 to 1000, default 0. Place in the queue: higher first."
+        default=0,
+        description="Place in the queue: higher first, and may preempt lower. At most the workspace's maximum, which "
+        "is 0 unless it was raised.",
     )
-    array: Array | None = Field(
-        default=None, description="Default none. Run the template `size` times as independent copies."
+    array: Array | None = Field(default=None, description="Run the template `size` times as independent copies.")
+    start: Annotated[str, OneOf(limits.STARTS)] = Field(
+        default="Independent",
+        json_schema_extra=later("Gang", "MinAvailable"),
+        description="Gang: every task placed and started together, or none. MinAvailable: starts once min_available "
+        "tasks can be placed together; the rest join as room appears. Independent: each task when it fits. Left out, "
+        "policy says it.",
     )
-    start: Annotated[str, _START] = Field(
-        default="Independent", description="Independent (the default): each task starts when it fits."
+    min_available: Annotated[int, Whole((1, limits.TASKS_MAX))] | None = Field(
+        default=None,
+        json_schema_extra=later(),
+        description="How many tasks must start together. Required with start: MinAvailable, refused otherwise.",
     )
-    on_failure: Annotated[str, _ON_FAILURE] = Field(
+    on_failure: Annotated[str, OneOf(limits.ON_FAILURES)] = Field(
         default="RestartTask",
-        description="RestartTask (the default): restart the task that failed. FailJob: no restart; the job fails and "
-        "its other tasks are stopped.",
+        json_schema_extra=later("RestartJob"),
+        description="RestartJob: restart every task (the default of a gang). RestartTask: restart the one that failed; "
+        "in a gang, the leader's failure still restarts all. FailJob: no restart; the job fails and its other tasks "
+        "are stopped.",
+    )
+    lifetime: Annotated[str, OneOf(("Batch", "Service"))] = Field(
+        default="Batch",
+        description="Batch runs to completion. Service runs until it is stopped: every task is restarted whenever it "
+        "ends (restart_policy becomes Always), and the job never completes.",
+    )
+    policy: Annotated[str, OneOf(limits.POLICIES)] = Field(
+        default="Independent",
+        json_schema_extra=later("Gang", "GangIndependent"),
+        description="The older form of start and on_failure: Gang is Gang and RestartJob, GangIndependent is Gang and "
+        "RestartTask. Where either of those is given, it is rewritten to match.",
     )
     max_task_failures: Annotated[int, Whole(limits.MAX_TASK_FAILURES)] = Field(
-        default=0,
-        description="Integer, 0 to 10000, default 0. How many tasks may fail for good before the job fails and the "
-        "rest is stopped.",
+        default=0, description="How many tasks may fail for good before the job fails and the rest is stopped."
     )
-    cwd: Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, pattern=r"/[\s\S]*", rule="an absolute path")] | None = (
-        Field(
-            default=None,
-            description="Absolute path, default none. The submitter's directory, on a store of the same machine.",
-        )
-    )
-    workdir: Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=_leaves_its_folder)] | None = Field(
+    deadline: Annotated[str, Moment()] | None = Field(
         default=None,
-        description="Path, default none. Where the command runs: absolute on the worker, or inside what was shipped "
-        "with the job.",
+        json_schema_extra=later(),
+        description="When the job must be over: what still waits or runs then is stopped. Stored in UTC.",
+    )
+    scheduling_timeout_seconds: Annotated[int, Whole(limits.SCHEDULING_TIMEOUT_S, "seconds")] | None = Field(
+        default=None,
+        json_schema_extra=later(),
+        description="How long the job may wait to be placed before it fails.",
+    )
+    after: list[After] = Field(
+        default_factory=list, max_length=limits.AFTER_MAX, description="Jobs that must be over before this one starts."
+    )
+    cwd: Annotated[str, absolute_path()] | None = Field(
+        default=None, description="The submitter's directory, on a store of the same machine: the command runs there."
+    )
+    bundle: (
+        Annotated[str, Text(pattern="[0-9a-f]{64}", rule="64 hexadecimal digits, the SHA-256 of a bundle")] | None
+    ) = Field(default=None, description="What --workdir shipped with the job: the digest of the archive.")
+    workdir: FolderPath | None = Field(
+        default=None,
+        description="Where the command runs: absolute on the worker, or inside what was shipped with the job.",
+    )
+    collect: list[FolderPath] = Field(
+        default_factory=list,
+        max_length=limits.COLLECT_MAX,
+        json_schema_extra=later(),
+        description="Files and directories that are kept when a task ends, relative to where it ran.",
+    )
+    slurm_variables: Annotated[bool, Flag()] = Field(
+        default=False, description="Tasks also find the SLURM_* variables that a batch script reads."
     )
     exclusive: Annotated[bool, Flag()] = Field(
-        default=False, description="true or false, default false. Starts only on an idle machine, and alone on it."
+        default=False, description="Starts only on an idle machine, and alone on it."
     )
-    pinned_host: (
-        Annotated[
-            str,
-            Text(
-                max_bytes=255,
-                pattern=r"[A-Za-z0-9_][A-Za-z0-9_.-]*",
-                rule="a worker's id: letters, digits, _ . and -, beginning with a letter, digit or _",
-            ),
-        ]
-        | None
-    ) = Field(default=None, description="Text, default none. Only the worker of this id may claim the tasks.")
+    pinned_host: WorkerId | None = Field(default=None, description="Only the worker of this id may claim the tasks.")
     resident: Annotated[bool, Flag()] = Field(
         default=False,
-        description="true or false, default false. A service that runs until it is stopped: a worker that hands over "
-        "to a newer release puts it back into the queue.",
+        description="A service that runs until it is stopped: a worker that hands over to a newer release puts it back "
+        "into the queue.",
     )
     terminates_agent: Annotated[bool, Flag()] = Field(
         default=False,
-        description="true or false, default false. It ends by stopping the agent that runs it: the agent vanishing is "
-        "its success.",
+        description="It ends by stopping the agent that runs it: the agent vanishing is its success.",
     )
-    task_template: TaskTemplate = Field(description="Required. What every task runs.")
+    leader_group: GroupName | None = Field(
+        default=None,
+        description="With task_groups: the group whose first task leads (its machine is MASTER_ADDR). Left out: the "
+        "first group.",
+    )
+    complete_with: GroupName | None = Field(
+        default=None,
+        json_schema_extra=later(),
+        description="With task_groups: the group whose completion completes the job. The other groups are then "
+        "stopped, and one of them failing for good fails the job. Not with lifetime: Service.",
+    )
+    task_template: TaskTemplate | None = Field(
+        default=None, description="What every task runs. Required unless task_groups is set; left out when it is."
+    )
+    task_groups: list[TaskGroup] = Field(
+        default_factory=list,
+        max_length=limits.GROUPS_MAX,
+        description="Several kinds of task in one job, each with a template. Ranks count through all groups in the "
+        "order they stand.",
+    )
+    model: Annotated[Any, MODEL] = Field(default=None, description="A model of the workspace, mounted in the tasks.")
+    shared_volumes: list[SharedVolume] = Field(
+        default_factory=list,
+        max_length=limits.SHARED_VOLUMES_MAX,
+        description="Checked and stored; no drive is created. Use a drive and datavolume_refs.",
+    )
+    output_volumes: list[OutputVolume] = Field(
+        default_factory=list,
+        max_length=limits.SHARED_VOLUMES_MAX,
+        description="As shared_volumes, with retain: true by default.",
+    )
+    idle_auto_delete: IdleAutoDelete | None = Field(
+        default=None, description="Checked and stored; nothing is deleted for being idle."
+    )
+    retry_on_heartbeat_expired: Annotated[bool, Flag()] = Field(
+        default=False,
+        json_schema_extra=MARKED,
+        description="Not read: a task lost with its machine is restarted according to its restart_policy.",
+    )
+    max_heartbeat_retries: Annotated[int, Whole(limits.HEARTBEAT_RETRIES)] = Field(
+        default=0, json_schema_extra=MARKED, description="Not read; see resilience.max_machine_restarts."
+    )
 
 
 class Document(BaseModel):
     """A job as it is submitted. In the API's words: a run."""
 
     model_config = PART
-    later: ClassVar[frozenset[str]] = frozenset()
 
-    metadata: Metadata = Field(description="Required. What the job is called.")
-    spec: Spec = Field(description="Required. What it runs, and how its tasks start, fail and end.")
+    metadata: Metadata = Field(description="What the job is called, and whose it is.")
+    spec: Spec = Field(description="What it runs, and how its tasks start, fail and end.")

@@ -25,7 +25,18 @@ RESERVED_ENV_PREFIXES: Final = ("STADO_", "ASTRAEUS_")
 DEFAULT_WORKSPACE: Final = "default"
 
 PRIORITY: Final = (-1000, 1000)
-ARRAY_SIZE: Final = (1, 10_000)
+TASKS_MAX: Final = 10_000  # of one job, in all of its groups
+GROUPS_MAX: Final = 100
+GROUP_NAME_MAX: Final = NAME_MAX - 2  # `<name>-<group>-<rank>` stays a DNS label with a name of one letter
+ARRAY_SIZE: Final = (1, TASKS_MAX)
+ARRAY_INDEX: Final = (0, (1 << 31) - 1)
+ENTRIES_MAX_BYTES: Final = 1 * MIB
+AFTER_MAX: Final = 100
+COLLECT_MAX: Final = 100
+SHARED_VOLUMES_MAX: Final = 100
+SCHEDULING_TIMEOUT_S: Final = (1, 31_622_400)
+HEARTBEAT_RETRIES: Final = (0, 1_000)
+IDLE_S: Final = (0, 31_622_400)
 LANES_WITHOUT_A_CAP: Final = 64  # ranks of an array without `max_parallel` are released along this many lanes
 MAX_TASK_FAILURES: Final = (0, 10_000)
 
@@ -50,6 +61,11 @@ DEFAULT_BACKOFF_S: Final = 10
 DEFAULT_MAX_BACKOFF_S: Final = 300
 STOP_AFTER_DISCONNECT_S: Final = (1, 31_622_400)
 STOP_SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2")
+STARTS: Final = ("Gang", "MinAvailable", "Independent")
+ON_FAILURES: Final = ("RestartJob", "RestartTask", "FailJob")
+POLICIES: Final = ("Gang", "GangIndependent", "Independent")
+JOB_STATES: Final = ("Completed", "Failed", "Ended")
+JOB_STATE_NAMES: Final = {"afterok": "Completed", "afternotok": "Failed", "afterany": "Ended"}
 RESTART_POLICIES: Final = ("OnFailure", "Always", "Never")
 
 PATH_MAX_BYTES: Final = 4_095
@@ -61,3 +77,60 @@ ALL_STRINGS_MAX_BYTES: Final = 1 * MIB
 """Command, arguments and environment together. Linux refuses about 2 MiB (a quarter of the stack's limit)."""
 BYTES_PER_STRING: Final = 9
 """What each string costs beside its bytes: its NUL and, since Linux counts them too, its pointer."""
+
+MACHINES: Final = (0, 65_536)
+GPU_MODELS_MAX: Final = 64
+GPU_IDS_MAX: Final = 4_096
+GPU_MEMORY_GB: Final = (1, 16_384)
+GPU_VENDORS: Final = ("nvidia", "amd", "intel", "apple")
+GPU_POLICIES: Final = ("BestEffort", "PerNode", "All")
+KEEP_WITHIN: Final = ("node", "nvlink_domain", "fabric", "rack")
+SPREAD: Final = ("node", "rack", "fabric")
+PATIENCE_S: Final = (0, 604_800)
+INTERCONNECTS: Final = ("auto", "rdma", "infiniband", "nvlink")
+GBPS: Final = (0, 1_000_000)
+SELECTION_MODES: Final = ("Exact", "Any", "All")
+PLACEMENTS: Final = ("Any", "TightestNetwork", "SameRack", "SpreadRacks", "SpreadFabrics", "SameNvlinkDomain")
+
+PULL_POLICIES: Final = ("IfNotPresent", "Always", "None")
+VOLUME_KINDS: Final = ("EmptyDir", "Bind")
+MOUNT_MODES: Final = ("ReadOnly", "ReadWrite")
+MOUNTS_MAX: Final = 256  # volumes, drives, credentials, configs and the paths of one config: each
+SECRET_VARIABLES_MAX: Final = 256
+CONFIGS_MAX_BYTES: Final = DOCUMENT_MAX_BYTES
+SOURCE_INDEX: Final = (0, 1_023)
+ULIMIT: Final = (-1, (1 << 63) - 1)
+ULIMITS: Final = (
+    "as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
+    "rttime", "sigpending", "stack",
+)  # fmt: skip
+CAPABILITIES: Final = (
+    "AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE", "CHOWN", "DAC_OVERRIDE",
+    "DAC_READ_SEARCH", "FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL", "LEASE", "LINUX_IMMUTABLE", "MAC_ADMIN",
+    "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_RAW", "PERFMON", "SETFCAP",
+    "SETGID", "SETPCAP", "SETUID", "SYSLOG", "SYS_ADMIN", "SYS_BOOT", "SYS_CHROOT", "SYS_MODULE", "SYS_NICE",
+    "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "WAKE_ALARM",
+)  # fmt: skip
+"""Of Linux 5.9 and later, without CAP_."""
+
+PORT: Final = (1, 65_535)
+PROBE_S: Final = (1, 86_400)
+PROBE_ARGS_MAX: Final = 1_024
+FAILURE_THRESHOLD: Final = (1, 1_000)
+INITIAL_DELAY_S: Final = (0, 86_400)
+SCRAPE_S: Final = (5, 86_400)
+EGRESS_RULES_MAX: Final = 256
+EGRESS_PORTS_MAX: Final = 256
+
+CHECKPOINT_INTERVAL_S: Final = (30, 86_400)
+DEFAULT_CHECKPOINT_INTERVAL_S: Final = 600
+CHECKPOINTS_KEPT: Final = (1, 100)
+DEFAULT_CHECKPOINTS_KEPT: Final = 2
+STALL_AFTER_S: Final = (0, 604_800)
+DEFAULT_STALL_AFTER_S: Final = 1_800
+STRAGGLER_STEPS: Final = (1, 1_000_000)
+DEFAULT_STRAGGLER_STEPS: Final = 10
+STRAGGLER_AFTER_S: Final = (0, 604_800)
+DEFAULT_STRAGGLER_AFTER_S: Final = 300
+SIGNAL_BEFORE_LIMIT_S: Final = (1, 86_400)
+DEFAULT_SIGNAL_BEFORE_LIMIT_S: Final = 60

@@ -6,15 +6,18 @@ machinery writes itself.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Text
+from stado_like.job.spec.fields import Text, later
 
-NAME_PATTERN = rf"(?=.{{1,{limits.NAME_MAX}}}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?"
-WORKSPACE_PATTERN = rf"(?=.{{1,{limits.NAME_MAX}}}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+NAME_FORM = "[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?"
+WORKSPACE_FORM = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+NAME_PATTERN = rf"(?=.{{1,{limits.NAME_MAX}}}$){NAME_FORM}"
+WORKSPACE_PATTERN = rf"(?=.{{1,{limits.NAME_MAX}}}$){WORKSPACE_FORM}"
+INCARNATION_FORM = "[1-9][0-9]{0,8}"
 
 PART = ConfigDict(extra="forbid", strict=True, frozen=True)
 """Every part of the document: unknown fields are refused, nothing is coerced."""
@@ -58,24 +61,34 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[str, Text(max_bytes=limits.LABEL_VALUE_MAX, also=_control_in, empty=True)]
 
+Parent = Annotated[
+    str,
+    Text(
+        max_bytes=4096,
+        pattern=rf"{WORKSPACE_FORM}\.{NAME_FORM}\.{INCARNATION_FORM}",
+        rule="a job's id, workspace.name.incarnation",
+    ),
+]
+
 
 class Metadata(BaseModel):
     """What a job is called, and by whom it is found again."""
 
     model_config = PART
-    later: ClassVar[frozenset[str]] = frozenset({"parent"})
 
     name: Name = Field(
-        description="Text, required. The job's name, unique in its workspace: letters, digits, - and _, at most 57, "
-        "no - at either end. Its tasks are called <name>-<rank>."
+        description="The job's name, unique in its workspace. With task_groups it may have 57 characters minus the "
+        "longest group's name minus 1, so that every task's name stays a DNS label. Its tasks are called <name>-<rank>."
     )
     labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         max_length=limits.LABELS_MAX,
-        description="Map of text to text, default {}. At most 64. Keys under astraeus.io/, job.astraeus.io/ and "
-        "stado.io/ are reserved.",
+        description="Labels of your own, at most 64; every task carries them. Keys under astraeus.io/, "
+        "job.astraeus.io/ and stado.io/ are reserved.",
     )
-    workspace: Workspace = Field(
-        default=limits.DEFAULT_WORKSPACE,
-        description="Text, default `default`. Whose job it is: lower-case letters, digits and -.",
+    workspace: Workspace = Field(default=limits.DEFAULT_WORKSPACE, description="Whose job it is.")
+    parent: Parent | None = Field(
+        default=None,
+        description="The job whose task submitted this one, as STADO_JOB names it there; it ends with its parent.",
+        json_schema_extra=later(),
     )
