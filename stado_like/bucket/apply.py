@@ -21,7 +21,6 @@ from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Heartbeat
 from stado_like.job.states import Cause, TaskState
-from stado_like.job.terms import terms_of
 from stado_like.planning import liveness
 from stado_like.planning.actions import (
     Action,
@@ -129,7 +128,7 @@ def _settle_cancel(bucket: Bucket, action: SettleCancel, memory: Memory) -> Did:
             delete.finish_deletion(bucket, action.job, None)  # what a canceller wrote after the deletion goes too
         bucket.drop(index)
         return _counted("orphans", 1)
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if action.rank is not None:
         over = cancel.carry_out_stop(bucket, action.job, action.rank, job, terms)
         did = _counted("stops_settled", int(over))
@@ -174,7 +173,7 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
         record = compose(
             bucket,
             a,
-            terms_of(job.document),
+            bucket.terms(job),
             before.budgets if before is not None else Budgets(),
             _how_it_ended(bucket, a, beat, undelivered=look.beat is None, last_seen_at=look.signature[1]),
             _seen(action, beat, look.signature[1]),

@@ -2,7 +2,7 @@
 
 Every other file of this room is one transition of the protocol; this one only saves them from spelling bytes. What
 has ended never changes, so end records are remembered (`ends`), which makes a resident tick or watcher read each of
-them once.
+them once. Nor does a job: its terms are resolved once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from stado_like.ambient import REAL, Ambient
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim, End, Final, Heartbeat, Job, Stop, Tombstone, Verdict
+from stado_like.job.terms import Terms, terms_of
 from stado_like.store import conditional
 from stado_like.store.conditional import Lost, Won
 from stado_like.store.protocol import ObjectStore
 
 R = TypeVar("R")
 ENDS_REMEMBERED = 200_000
+TERMS_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,14 @@ class Found(Generic[R]):
 
 
 class Bucket:
-    """The door of this room. Holds no state of jobs but a memory of ends."""
+    """The door of this room. Holds no state of jobs but a memory of what never changes."""
 
     def __init__(self, store: ObjectStore, *, ambient: Ambient = REAL, budget_s: float = 8.0) -> None:
         self.store = store
         self.ambient = ambient
         self.budget_s = budget_s
         self._ends: dict[str, End] = {}
+        self._terms: dict[str, tuple[Job, Terms]] = {}
 
     def now(self) -> float:
         """Store time, seconds."""
@@ -64,6 +67,17 @@ class Bucket:
     def job(self, j: JobId) -> Job | None:
         found = self.read(Job, keys.job(j))
         return found.record if found else None
+
+    def terms(self, job: Job) -> Terms:
+        """What a job asks for. Raises `KeyError` where its document leaves out what no version may."""
+        known = self._terms.get(job.nonce)
+        if known is not None and (known[0] is job or known[0].document == job.document):
+            return known[1]
+        found = terms_of(job.document)
+        if len(self._terms) >= TERMS_REMEMBERED:
+            self._terms.clear()
+        self._terms[job.nonce] = (job, found)
+        return found
 
     def end(self, a: AttemptId) -> End | None:
         key = keys.end(a)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import delete, doorbell, entries, finish, lanes, load
+from stado_like.bucket import delete, doorbell, entries, finish, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.bucket.load import Listed, TaskNow
@@ -23,7 +23,7 @@ from stado_like.job import codec, keys, reasons
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Job, Pointer, Stop
 from stado_like.job.states import JobState
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 from stado_like.store.conditional import Won
 
 
@@ -40,7 +40,7 @@ class Cancelled:
 def cancel_job(bucket: Bucket, j: JobId, *, reason: str = "", by: str = "") -> Cancelled:
     """Cancel a job. Raises `NotFound`, `Conflict` when it has ended already, `StoreUnavailable`."""
     job = _living(bucket, j)
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if _is_over(bucket, j, terms):
         raise Conflict(f"the job {j} has ended already", "`stado job show` tells how.", code="JOB_ENDED")
     finish.early_verdict(bucket, j, JobState.CANCELLED, reason or reasons.RUN_CANCELLED, by=by)
@@ -50,7 +50,7 @@ def cancel_job(bucket: Bucket, j: JobId, *, reason: str = "", by: str = "") -> C
 def stop_task(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str = "") -> bool:
     """Stop one task for good. Returns whether it was over when this returned. Raises as `cancel_job` does."""
     job = _living(bucket, j)
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if not 0 <= rank < terms.tasks:
         raise NotFound(f"the job {j} has {terms.tasks} tasks, 0 to {terms.tasks - 1}; there is no {rank}")
     listed = load.list_status(bucket, j)
@@ -121,7 +121,8 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     listed = load.list_status(bucket, j)
     task = load.task_now(bucket, j, rank, listed)
     if task.open is not None:
-        if not _released(bucket, j, job, terms, rank, listed):
+        # A stop of a rank that its lane has not released yet writes only the stop: its gate will meet it.
+        if not load.was_released(bucket, j, job, terms, rank, listed):
             if bucket.final(j) is not None:  # over under a verdict, and this rank will never be released
                 bucket.drop(keys.cancel_index(j, rank))
                 return True
@@ -151,13 +152,6 @@ def _drop_left_entry(bucket: Bucket, j: JobId, task: TaskNow, job: Job, terms: T
     a = keys.AttemptId(j, task.rank, task.last_n)
     before = bucket.end(a.previous) if a.previous is not None else None
     bucket.drop(*entries.all_keys(job, terms, a, before))
-
-
-def _released(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, listed: Listed) -> bool:
-    """A stop of a rank that its lane has not released yet writes only the stop: its gate will meet it."""
-    if rank < terms.lane_width or rank in listed.ends or rank in listed.beats:
-        return True
-    return any(lanes.seen(bucket, job, terms, keys.AttemptId(j, rank, 1)))
 
 
 def _end_queued(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, reason: str) -> bool:

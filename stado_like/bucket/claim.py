@@ -23,7 +23,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.states import Cause
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 from stado_like.store.conditional import Won
 
 
@@ -92,7 +92,7 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
     if job is None:  # guard: gate looks for the job
         drop_orphan(bucket, a, claim.queue_key)
         return Over("there is no such job any more")
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if a.rank >= terms.tasks:
         drop_orphan(bucket, a, claim.queue_key)
         return Over(f"the job has {terms.tasks} tasks: a stray entry")
@@ -154,6 +154,6 @@ def undo(bucket: Bucket, a: AttemptId, claim: Claim) -> End | None:
         drop_orphan(bucket, a, claim.queue_key)
         return None
     seen = Seen(worker=claim.worker, claimed_at=claim.since, by=claim.worker)
-    ended = end_attempt(bucket, a, terms_of(job.document), Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), seen)
+    ended = end_attempt(bucket, a, bucket.terms(job), Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), seen)
     settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
     return ended.end

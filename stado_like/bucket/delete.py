@@ -15,7 +15,7 @@ from stado_like.errors import Conflict, NotFound
 from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.records import Job, Pointer, Tombstone
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 from stado_like.store.protocol import list_all
 
 DELETION = "deletion"
@@ -28,7 +28,7 @@ def delete_job(bucket: Bucket, j: JobId, *, by: str = "") -> None:
     job = bucket.job(j)
     if job is None:
         raise NotFound(f"there is no job {j}", "`stado job list --all` shows every job.")
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     state = terminal_state(bucket, j, terms)
     if state is None:
         raise Conflict(
@@ -59,7 +59,7 @@ def finish_deletion(bucket: Bucket, j: JobId, job: Job | None) -> None:
     listed = load.list_status(bucket, j)
     bucket.drop(keys.job(j))
     if job is not None:
-        bucket.drop(*sorted(_entry_keys(j, job, terms_of(job.document), listed)))
+        bucket.drop(*sorted(_entry_keys(j, job, bucket.terms(job), listed)))
     bucket.drop(keys.cancel_index(j), *(keys.cancel_index(j, rank) for rank in listed.stops))
     bucket.drop(*(row.key for row in list_all(bucket.store, keys.running_of(j))))
     for prefix in keys.data_of(j):

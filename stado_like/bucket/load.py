@@ -94,20 +94,19 @@ def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
 
 
 def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) -> list[TaskNow]:
-    """Every rank of a job. Along each lane, the first rank without any trace decides whether the rest was released."""
+    """Every rank of a job. Along each lane, the first rank that was not released decides for those behind it."""
     found: dict[int, TaskNow] = {}
-    for first in lanes.first_ranks(terms):
-        for rank in lanes.lane(terms, first):
-            traced = rank in listed.ends or rank in listed.beats
-            if not traced and rank != first:
-                seen = releasing.seen(bucket, job, terms, keys.AttemptId(j, rank, 1))
-                if not any(seen):
-                    _unreleased(found, terms, rank)
-                    break
-            found[rank] = task_now(bucket, j, rank, listed)
+    for group in terms.groups:
+        for first in lanes.head(terms, group):
+            going = True
+            for rank in lanes.lane(terms, first):
+                going = going and was_released(bucket, j, job, terms, rank, listed)
+                found[rank] = task_now(bucket, j, rank, listed) if going else TaskNow(rank, None, 0, None, False)
     return [found[rank] for rank in range(terms.tasks)]
 
 
-def _unreleased(found: dict[int, TaskNow], terms: Terms, rank: int) -> None:
-    for later in range(rank, terms.tasks, terms.lane_width):
-        found[later] = TaskNow(later, None, 0, None, released=False)
+def was_released(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, listed: Listed) -> bool:
+    """Whether a rank was ever released. Those of submit count as released: their entries are written, or will be."""
+    if rank in listed.ends or rank in listed.beats or lanes.is_first(terms, rank):
+        return True
+    return any(releasing.seen(bucket, job, terms, keys.AttemptId(j, rank, 1)))

@@ -15,7 +15,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at, ttl_of
 from stado_like.errors import BadRecord, NewerRecord, StoreError
 from stado_like.job import codec, keys
-from stado_like.job.keys import JobId
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Observed
 from stado_like.planning import liveness
 from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, SweptJob, World
@@ -45,7 +45,7 @@ class Memory:
     """What a coordinator keeps between ticks of one process. All of it may be lost at any time."""
 
     bodies: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    ttls: dict[JobId, float] = field(default_factory=dict)
+    ttls: dict[AttemptId, float] = field(default_factory=dict)
     observed: tuple[str, Observed] = ("", Observed())
     armed_here: dict[str, tuple[tuple[str, float], float]] = field(default_factory=dict)
     settled: dict[JobId, float] = field(default_factory=dict)
@@ -274,12 +274,12 @@ class _Reading:
         # A look is as old as the oldest signal in it, and the workers' words were read before all looks.
         return replace(look, read_at=min(look.read_at, self.words_read_at))
 
-    def _ttl(self, j: JobId) -> float:
-        known = self.memory.ttls.get(j)
+    def _ttl(self, a: AttemptId) -> float:
+        known = self.memory.ttls.get(a)
         if known is None:
             if len(self.memory.ttls) >= TTLS_REMEMBERED:
                 self.memory.ttls.clear()
-            known = self.memory.ttls[j] = ttl_of(self.bucket, j)
+            known = self.memory.ttls[a] = ttl_of(self.bucket, a)
         return known
 
     def later(self) -> tuple[keys.LaterEntry, ...]:

@@ -12,16 +12,17 @@ from collections.abc import Callable
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import codec, keys
-from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity, Heartbeat
 from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
-from stado_like.job.terms import terms_of
 from stado_like.planning import liveness
 from stado_like.planning.world import Beat, Blob, Broadcast, Held, Look
 from stado_like.store.protocol import Stat
 
 
-def look_at(bucket: Bucket, held: Held, ttl_of_job: Callable[[JobId], float], *, ended: Stat | None = None) -> Look:
+def look_at(
+    bucket: Bucket, held: Held, ttl_of_attempt: Callable[[AttemptId], float], *, ended: Stat | None = None
+) -> Look:
     """Read the signals of one claim: its heartbeat, and where that is late its newest checkpoint. Raises `StoreError`.
 
     `ended`: the answer to the question for its end record, asked before.
@@ -31,7 +32,7 @@ def look_at(bucket: Bucket, held: Held, ttl_of_job: Callable[[JobId], float], *,
         return Look(held, ended_at=ended.last_modified, read_at=read_at)
     beat = _beat(bucket, held.attempt)
     known = beat.record if beat is not None else None
-    ttl_s = float(known.ttl_s) if known is not None and known.ttl_s > 0 else ttl_of_job(held.attempt.job)
+    ttl_s = float(known.ttl_s) if known is not None and known.ttl_s > 0 else ttl_of_attempt(held.attempt)
     look = Look(held, ttl_s=ttl_s, beat=beat, read_at=read_at)
     if not liveness.is_heartbeat_late(look):
         return look
@@ -56,19 +57,19 @@ def look_again(bucket: Bucket, held: Held) -> Look | None:
         if liveness.is_vouched(again, {held.claim.worker: word}):
             return Look(again, vouched=True, read_at=bucket.ambient.boot_s())
     ended = bucket.store.head(keys.end(held.attempt))
-    return look_at(bucket, again, lambda j: ttl_of(bucket, j), ended=ended)
+    return look_at(bucket, again, lambda a: ttl_of(bucket, a), ended=ended)
 
 
-def ttl_of(bucket: Bucket, j: JobId) -> float:
-    """The lease that a job's specification asks for; the default where the job is gone, for then there is nothing to
-    protect."""
-    job = bucket.job(j)
+def ttl_of(bucket: Bucket, a: AttemptId) -> float:
+    """The lease that an attempt's specification asks for; the default where the job is gone, for then there is nothing
+    to protect."""
+    job = bucket.job(a.job)
     if job is None:
         return float(DEFAULT_HEARTBEAT_TTL_S)
     try:
-        return float(terms_of(job.document).ttl_s)
+        return float(bucket.terms(job).for_rank(a.rank).ttl_s)
     except (KeyError, TypeError, AttributeError) as wrong:
-        raise BadRecord(f"{keys.job(j)} is no specification: {wrong!r}", "`stado storage cat` shows it.") from None
+        raise BadRecord(f"{keys.job(a.job)} is no specification: {wrong!r}", "`stado storage cat` shows it.") from None
 
 
 def _beat(bucket: Bucket, a: AttemptId) -> Beat | None:

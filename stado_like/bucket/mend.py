@@ -23,7 +23,8 @@ from stado_like.bucket.load import Listed
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
+from stado_like.planning import lanes
 
 RANKS_A_TIME = 256
 ORPHAN_S = 24 * 3600.0
@@ -67,7 +68,7 @@ def mend_job(
             done.notes.append("dropped its index: no such job for a day")
             done.over = True
         return done
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if not terms.several:
         done.over = _deletion_never_begun(bucket, j, since, done)
         return done
@@ -168,16 +169,20 @@ def _go_through(
         if max(claimed.get(rank, 0), waiting.get(rank, 0)) > newest:
             continue
         traced = rank in listed.ends or rank in listed.beats
-        if traced or rank < terms.lane_width:
+        if traced or lanes.is_first(terms, rank):
             task = load.task_now(bucket, j, rank, listed)
             if task.open is not None:
                 _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
-        elif _may_go(bucket, j, terms, rank - terms.lane_width, listed, claimed):
+        elif _may_go(bucket, j, terms, rank, listed, claimed):
             _queue_if_nowhere(bucket, job, terms, keys.AttemptId(j, rank, 1), None, done)
 
 
-def _may_go(bucket: Bucket, j: JobId, terms: Terms, before: int, listed: Listed, claimed: Mapping[int, int]) -> bool:
-    """Whether its lane has released the rank after `before`."""
+def _may_go(bucket: Bucket, j: JobId, terms: Terms, rank: int, listed: Listed, claimed: Mapping[int, int]) -> bool:
+    """Whether its lane has released a rank. (The first ones of a group that depends on others are released by a pass
+    of their own.)"""
+    before = lanes.predecessor(terms, rank)
+    if before is None:
+        return False
     if not terms.release_by_end:
         return before in listed.ends or before in claimed or before in listed.beats
     return before in listed.ends and load.task_now(bucket, j, before, listed).is_over  # guard: lane rule
@@ -209,7 +214,7 @@ def sweep_job(bucket: Bucket, j: JobId) -> Mended:
         if bucket.ensure(keys.open_index(j), Pointer(what=delete.DELETION, at=bucket.now())):
             done.notes.append("a deletion without its index: it is finished from there")
         return done
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     if terms.several:
         return _sweep_several(bucket, j, job, done)
     task = load.task_now(bucket, j, 0, Listed())

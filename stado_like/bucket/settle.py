@@ -24,7 +24,7 @@ from stado_like.job import keys, reasons
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Job, Verdict
 from stado_like.job.states import Decision, JobState
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 
 LATE_S = 60.0
 PROMPT_S = 2.0
@@ -59,7 +59,7 @@ def settle(
     if not fresh and _is_buried(bucket, a, job):
         done.orphan = True
         return done
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     verdict = _verdict_due(bucket, a, end, job, terms)
     task_over = end.is_final
     if verdict is None:

@@ -96,7 +96,7 @@ def _take(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Submitted | DoneA
             return None
         if standing.request_id != job.request_id:
             raise _taken(terms, j)
-        release_first(bucket, j, standing, terms_of(standing.document))
+        release_first(bucket, j, standing, bucket.terms(standing))
         return Submitted(j, standing, fresh=False)
     buried = bucket.tombstone(j)
     if buried is not None:  # guard: tombstone after create

@@ -25,7 +25,7 @@ from stado_like.fsck.picture import JobPicture, Traces
 from stado_like.fsck.repair import repair_job
 from stado_like.job import keys
 from stado_like.job.keys import JobId
-from stado_like.job.terms import Ask
+from stado_like.job.terms import Terms
 from stado_like.store.protocol import Row
 
 AT_ONCE = 64
@@ -185,7 +185,7 @@ class _Check:
         capacities = self._walk.rows(keys.CAPACITY)
         yield from workers.check_capacity(self._bucket, capacities, said)
         self._counts["workers"] = len(said.said)
-        asks: dict[JobId, Ask | None] = {}
+        asks: dict[JobId, Terms | None] = {}
         pictures = self._pictures()
         while batch := list(islice(pictures, AT_ONCE)):
             for p, findings in zip(batch, side_by_side(self._bucket, self._judged, batch), strict=True):

@@ -12,6 +12,7 @@ from stado_like.fsck.picture import JobPicture, entry_names
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.terms import Terms
+from stado_like.planning import lanes
 
 
 def entries_are_of_open_attempts(p: JobPicture) -> Findings:
@@ -110,7 +111,7 @@ def _verdict(p: JobPicture, terms: Terms) -> Findings:
     waiting = [
         rank
         for rank in range(terms.tasks)
-        if p.rank(rank).open is not None and rank not in p.claimed and (rank < terms.lane_width or p.has_trace(rank))
+        if p.rank(rank).open is not None and rank not in p.claimed and not _never_released(p, rank, terms)
     ]
     if waiting:
         what = f"{len(waiting)} of its {terms.tasks} tasks still wait, rank {waiting[0]} first"
@@ -119,7 +120,11 @@ def _verdict(p: JobPicture, terms: Terms) -> Findings:
 
 def _has_ended_under_verdict(p: JobPicture, rank: int, terms: Terms) -> bool:
     """A rank that was never released counts as ended under a verdict."""
-    return p.rank(rank).is_over or (rank >= terms.lane_width and not p.has_trace(rank))
+    return p.rank(rank).is_over or _never_released(p, rank, terms)
+
+
+def _never_released(p: JobPicture, rank: int, terms: Terms) -> bool:
+    return not lanes.is_first(terms, rank) and not p.has_trace(rank)
 
 
 def cancel_indexes_have_a_decision(p: JobPicture) -> Findings:

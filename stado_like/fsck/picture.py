@@ -22,7 +22,8 @@ from stado_like.fsck.finding import Finding, found
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer, Verdict
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
+from stado_like.planning import lanes
 from stado_like.store.protocol import list_all
 
 R = TypeVar("R")
@@ -139,8 +140,14 @@ class JobPicture:
         )
 
     def is_released(self, rank: int, terms: Terms) -> bool:
-        """Whether it was, or its lane has let it go."""
-        return rank < terms.lane_width or self.has_trace(rank) or self.lets_go(rank - terms.lane_width, terms)
+        """Whether it was, or its lane has let it go. The first ranks of a group that depends on others are let go
+        together, when those are up: one of them tells for all."""
+        if self.has_trace(rank) or lanes.is_first(terms, rank):
+            return True
+        before = lanes.predecessor(terms, rank)
+        if before is not None:
+            return self.lets_go(before, terms)
+        return any(self.has_trace(one) for one in lanes.head(terms, terms.group_of(rank)))
 
     def lets_go(self, before: int, terms: Terms) -> bool:
         """Whether this rank has released the one that follows it in its lane."""
@@ -180,7 +187,7 @@ def _read_job(bucket: Bucket, p: JobPicture) -> None:
     try:
         p.job = bucket.job(p.id)
         p.is_there = p.job is not None
-        p.terms = terms_of(p.job.document) if p.job is not None else None
+        p.terms = bucket.terms(p.job) if p.job is not None else None
     except BadRecord as bad:
         p.troubles.append(found("job-newer" if isinstance(bad, NewerRecord) else "job-unreadable", key, bad.message))
     except (KeyError, TypeError, AttributeError) as wrong:
@@ -254,9 +261,10 @@ def _entry_keys(p: JobPicture) -> Iterator[str]:
 
 
 def entry_names(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tuple[str, ...]:
-    """Every key under which an entry of this attempt may lie, the index of held ones included."""
-    held = keys.entry(keys.QUEUED_HELD, a, terms.priority, job.created_ms, terms.ask)
-    return (*entries.all_keys(job, terms, a, before), held)
+    """Every key under which an entry of this attempt may lie, in whichever index its job has its entries."""
+    ask = terms.for_rank(a.rank).ask
+    both = (keys.entry(index, a, terms.priority, job.created_ms, ask) for index in (keys.QUEUED_OPEN, keys.QUEUED_HELD))
+    return tuple(dict.fromkeys((*entries.all_keys(job, terms, a, before), *both)))
 
 
 def _attempt_of_entry(key: str) -> AttemptId:

@@ -15,6 +15,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.records import Budgets, End, Job
 from stado_like.job.states import Decision
 from stado_like.job.terms import Terms
+from stado_like.planning import lanes
 
 SERVICE_ENDS_KEPT = 200
 CLOCK_S = 60.0
@@ -29,13 +30,15 @@ def open_attempts_can_be_found(p: JobPicture) -> Findings:
         here = p.rank(rank)
         if here.open is None or rank in p.status.stops or _is_somewhere(p, here):
             continue
-        if here.n or rank < p.terms.lane_width:
+        if here.n or lanes.is_first(p.terms, rank):
             yield _lost(p.job, p.terms, here)
         elif p.is_released(rank, p.terms):
+            before = lanes.predecessor(p.terms, rank)
+            why = f"rank {before} of its lane let it go" if before is not None else "others of its group were released"
             yield found(
                 "rank-not-released",
                 entries.open_key(p.job, p.terms, here.open),
-                f"rank {rank} of {p.id} has no entry, though rank {rank - p.terms.lane_width} of its lane let it go",
+                f"rank {rank} of {p.id} has no entry, though {why}",
             )
 
 
@@ -56,8 +59,8 @@ def lanes_release_in_order(p: JobPicture) -> Findings:
     if p.terms is None or not p.terms.several or not p.ends_read or p.is_dying:
         return
     for rank in sorted(_traced(p)):
-        before = rank - p.terms.lane_width
-        if before < 0 or rank >= p.terms.tasks or p.rank(before).unknown or p.lets_go(before, p.terms):
+        before = lanes.predecessor(p.terms, rank) if rank < p.terms.tasks else None
+        if before is None or p.rank(before).unknown or p.lets_go(before, p.terms):
             continue
         why = "has no final end" if p.terms.release_by_end else "was neither claimed nor ended"
         yield found("lane-ahead", _trace_of(p, rank), f"rank {rank} of {p.id} was released, though rank {before} {why}")
@@ -82,7 +85,7 @@ def ends_are_numbered_without_gaps(p: JobPicture) -> Findings:
         return
     for rank, numbers in sorted(p.status.ends.items()):
         first, last = min(numbers), max(numbers)
-        if p.terms.restart_policy == "Always" and len(numbers) >= SERVICE_ENDS_KEPT:
+        if p.terms.for_rank(rank).restart_policy == "Always" and len(numbers) >= SERVICE_ENDS_KEPT:
             missing = set(range(first, last)) - numbers
         else:
             missing = set(range(1, last)) - numbers
@@ -128,7 +131,7 @@ def budgets_are_spent_once(p: JobPicture) -> Findings:
         if (a.n > 1 and previous is None) or end.decision is Decision.GANG:
             continue
         before = previous.budgets if previous is not None else Budgets()
-        if end.budgets not in set(_possible(end, p.terms, before)):
+        if end.budgets not in set(_possible(end, p.terms.for_rank(a.rank), before)):
             yield found(
                 "budget-mismatch",
                 keys.end(a),

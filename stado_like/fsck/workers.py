@@ -14,7 +14,7 @@ from stado_like.fsck.finding import Findings, found
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Room
-from stado_like.job.terms import Ask, terms_of
+from stado_like.job.terms import Ask, Terms
 from stado_like.store.protocol import Row
 
 _FIELDS = (("cpu_millis", "thousandths of a core"), ("memory_bytes", "bytes of memory"), ("gpus", "GPUs"))
@@ -52,7 +52,7 @@ def _free(key: str, name: str, capacity: Capacity) -> Findings:
             yield found("capacity-negative", key, f"{name} says that {free} of {total} {words} are free")
 
 
-def add_claim(bucket: Bucket, workers: Workers, a: AttemptId, asks: dict[JobId, Ask | None]) -> None:
+def add_claim(bucket: Bucket, workers: Workers, a: AttemptId, asks: dict[JobId, Terms | None]) -> None:
     """Note whose room an open attempt takes. Records that cannot be read are said elsewhere."""
     try:
         claim = bucket.read(Claim, keys.running(a))
@@ -60,12 +60,12 @@ def add_claim(bucket: Bucket, workers: Workers, a: AttemptId, asks: dict[JobId, 
             return
         if a.job not in asks:
             job = bucket.job(a.job)
-            asks[a.job] = terms_of(job.document).ask if job is not None else None
+            asks[a.job] = bucket.terms(job) if job is not None else None
     except (BadRecord, KeyError, TypeError, AttributeError):
         return
-    ask = asks[a.job]
-    if ask is not None:
-        workers.claimed.setdefault(claim.record.worker, {})[a] = ask
+    terms = asks[a.job]
+    if terms is not None:
+        workers.claimed.setdefault(claim.record.worker, {})[a] = terms.for_rank(a.rank).ask
 
 
 def check_room(workers: Workers) -> Findings:

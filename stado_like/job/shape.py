@@ -39,7 +39,7 @@ def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
         return Shape(1, total, decided=False)
     if not tasks:
         topology = resources.get("topology") or _NOTHING
-        by_choice = total > 1 and (together or policy == "PerNode" or topology.get("min_nodes", 0) > 1)
+        by_choice = topology.get("min_nodes", 0) > 1 or (total > 1 and (together or policy == "PerNode"))
         return Shape(1, total, decided=not by_choice)
     if total % tasks:
         return Shape(tasks, 0, trouble=f"cannot evenly distribute {total} gpus across {tasks} machines")

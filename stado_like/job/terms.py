@@ -316,6 +316,13 @@ def _ask_of(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Gro
     )
 
 
+def command_of(terms: Terms, rank: int) -> tuple[str, ...]:
+    """The command of one rank: a word that is exactly `{}` is the rank's entry, where its array has entries."""
+    if rank >= len(terms.array_entries):
+        return terms.command
+    return tuple(terms.array_entries[rank] if word == "{}" else word for word in terms.command)
+
+
 def display_name(terms: Terms, rank: int) -> str:
     """`train-3`, with groups `train-worker-1`: what a person calls the task. A one-task job's task is `train-0`."""
     for group in terms.groups:

@@ -24,6 +24,12 @@ def first_ranks(terms: Terms) -> tuple[int, ...]:
     return tuple(rank for group in terms.groups if not group.depends_on for rank in head(terms, group))
 
 
+def is_first(terms: Terms, rank: int) -> bool:
+    """Whether a rank is released at submit."""
+    group = terms.group_of(rank)
+    return not group.depends_on and rank in head(terms, group)
+
+
 def head(terms: Terms, group: Group) -> range:
     """The first rank of each of a group's lanes: nothing in the group comes before it."""
     return range(group.first, group.first + min(terms.lane_width, group.tasks))

@@ -13,7 +13,6 @@ from stado_like.bucket.finish import task_end
 from stado_like.job import keys, rollup
 from stado_like.job.keys import JobId
 from stado_like.job.rollup import Rolled
-from stado_like.job.terms import terms_of
 from stado_like.reading.resolve import Meant, no_such_job
 
 FINISH_EVERY_S = 2.0
@@ -31,7 +30,7 @@ class Awaited:
         self.over: Rolled | None = None
         self._bucket = bucket
         self._job = job
-        self._terms = terms_of(job.document)
+        self._terms = bucket.terms(job)
         self._n = 1
         self._looked_s = self._there_s = bucket.ambient.boot_s()
 

@@ -24,7 +24,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Tombstone
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import TERMINAL_JOB, TaskState
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 from stado_like.reading import waiting
 from stado_like.reading.shapes import JobRow
 from stado_like.reading.surroundings import Surroundings
@@ -166,7 +166,7 @@ def _read_row(look: _Look, j: JobId, wanted: Wanted) -> JobRow | None:
     job = look.bucket.job(j)
     if job is None:
         return None
-    terms = terms_of(job.document)
+    terms = look.bucket.terms(job)
     if any(terms.labels.get(name) != value for name, value in wanted.labels.items()):
         return None
     return _array_row(look, j, job, terms) if terms.several else _one_task_row(look, j, job, terms)

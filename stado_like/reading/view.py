@@ -30,7 +30,8 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, Claim, End, Final, Heartbeat, History, Job, Verdict
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import ACTIVE_TASK, JobState, TaskState
-from stado_like.job.terms import Terms, display_name, terms_of
+from stado_like.job.terms import Terms, display_name
+from stado_like.planning import lanes
 from stado_like.reading import waiting
 from stado_like.reading.resolve import Meant, no_such_job
 from stado_like.reading.shapes import AttemptView, JobView, TaskView, job_json
@@ -124,7 +125,7 @@ def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
     # tombstone tells.
     if job is None or any(bucket.present(keys.tombstone(j))):
         raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
-    terms = terms_of(job.document)
+    terms = bucket.terms(job)
     listed = load.list_status(bucket, j)
     final = bucket.final(j) if terms.several else None
     over = final is not None
@@ -171,7 +172,7 @@ def _tasks(reading: Reading, now: float) -> list[TaskView]:
 
 
 def _traced(reading: Reading, rank: int) -> bool:
-    return rank in reading.listed.ends or rank in reading.listed.beats or rank < reading.terms.lane_width
+    return rank in reading.listed.ends or rank in reading.listed.beats or lanes.is_first(reading.terms, rank)
 
 
 def _never_ran(reading: Reading, rank: int) -> TaskView:
@@ -282,7 +283,7 @@ def _live(reading: Reading, a: AttemptId, beat: Found[Heartbeat] | None, now: fl
     if reading.terms.several and a.rank not in reading.claims:
         return None
     claim = bucket.claim(a)
-    return None if claim is None else under_stop(reading, a.rank, of_claim(claim, reading.terms.ttl_s))
+    return None if claim is None else under_stop(reading, a.rank, of_claim(claim, reading.terms.for_rank(a.rank).ttl_s))
 
 
 def of_heartbeat(found: Found[Heartbeat]) -> Live:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stado_like.job.spec.validate import validate
-from stado_like.job.terms import Ask, Terms, display_name, terms_of
+from stado_like.job.terms import Ask, Dependency, Group, Terms, command_of, display_name, group_rank, terms_of
 
 
 def submitted(**spec: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def test_terms_of_the_smallest_job_are_the_defaults() -> None:
         restart_policy="OnFailure", on_failure="RestartTask", max_task_failures=0, max_restarts=10,
         max_machine_restarts=20, max_preemptions=None, max_retries_preemption=100, backoff_s=10, max_backoff_s=300,
         time_limit_s=None, ttl_s=60, stop_signal="SIGTERM", stop_grace_s=None, stop_after_disconnect_s=None,
-        resident=False, terminates_agent=False,
+        resident=False, terminates_agent=False, groups=(Group("", 0, 1),),
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_terms_of_everything_asked_for() -> None:
         env={"A": "b"}, cwd="/home/x", workdir="sub", restart_policy="Always", on_failure="RestartTask",
         max_task_failures=3, max_restarts=1, max_machine_restarts=2, max_preemptions=3, max_retries_preemption=4,
         backoff_s=5, max_backoff_s=6, time_limit_s=60, ttl_s=10, stop_signal="SIGINT", stop_grace_s=5,
-        stop_after_disconnect_s=7, resident=True, terminates_agent=True,
+        stop_after_disconnect_s=7, resident=True, terminates_agent=True, groups=(Group("", 0, 100),),
     )  # fmt: skip
 
 
@@ -101,6 +101,68 @@ def test_fail_job_never_restarts_whatever_the_policy_says() -> None:
 def test_display_name_is_name_and_rank() -> None:
     assert display_name(terms(), 0) == "train-0"
     assert display_name(terms(array={"size": 9}), 3) == "train-3"
+
+
+ENGINE = {"name": "engine", "task_template": {"command": "serve", "env": {"A": "1"}, "heartbeat_ttl_seconds": 10}}
+CLIENTS = {
+    "name": "client",
+    "depends_on": [{"group_name": "engine"}],
+    "task_template": {"command": "ask", "restart_policy": "Never", "requested_resources": {"machines": 3}},
+}
+
+
+def grouped(*groups: dict[str, Any], **spec: Any) -> Terms:
+    return terms_of({"metadata": {"name": "run"}, "spec": {"task_groups": list(groups), **spec}})
+
+
+def test_groups_have_ranks_in_the_order_in_which_they_are_listed() -> None:
+    got = grouped(ENGINE, CLIENTS, leader_group="client")
+    assert got.groups == (Group("engine", 0, 1), Group("client", 1, 3, (Dependency("engine", "Running"),)))
+    assert (got.several, got.tasks, got.leader) == (True, 4, 1)
+    assert [display_name(got, rank) for rank in range(4)] == [
+        "run-engine-0", "run-client-0", "run-client-1", "run-client-2",
+    ]  # fmt: skip
+    assert [group_rank(got, rank) for rank in range(4)] == [0, 0, 1, 2]
+    with pytest.raises(IndexError):
+        got.group_of(4)
+
+
+def test_each_rank_has_the_terms_of_its_own_group() -> None:
+    got = grouped(ENGINE, CLIENTS)
+    engine, client = got.for_rank(0), got.for_rank(2)
+    assert (engine.command, engine.ttl_s, engine.restart_policy, engine.env) == (("serve",), 10, "OnFailure", {"A": "1"})
+    assert (client.command, client.ttl_s, client.restart_policy, client.env) == (("ask",), 60, "Never", {})
+    assert client.ask.apart == "default.run/client" and not engine.ask.apart
+    assert client.for_rank(2) is client and (client.tasks, client.groups) == (4, got.groups)
+    assert display_name(client, 2) == "run-client-1"
+
+
+def test_one_group_is_a_several_task_job_and_one_template_is_its_own_rank() -> None:
+    assert grouped(ENGINE).several and grouped(ENGINE).tasks == 1
+    assert terms().for_rank(0) == terms()
+
+
+def test_what_one_group_needs_a_placement_for_holds_the_whole_job() -> None:
+    wide = {"name": "wide", "task_template": {"command": "x", "requested_resources": {"topology": {"min_nodes": 2}}}}
+    got = grouped(ENGINE, wide)
+    assert got.held == "Waiting for workers to be created" and not got.shaped
+    assert {got.for_rank(rank).held for rank in (0, 1)} == {got.held}
+
+
+def test_a_service_is_always_started_again() -> None:
+    got = terms(lifetime="Service", task_template={"restart_policy": "Never"})
+    assert (got.service, got.restart_policy) == (True, "Always")
+
+
+def test_entry_stands_where_a_word_is_braces() -> None:
+    asked = submitted(
+        array={"size": 2, "indices": [3, 9], "entries": ["a b", "{}"]},
+        task_template={"command": "cp", "args": ["{}", "x{}", "to"]},
+    )
+    got = terms_of(asked)
+    assert [command_of(got, rank) for rank in (0, 1)] == [("cp", "a b", "x{}", "to"), ("cp", "{}", "x{}", "to")]
+    assert got.array_indices == (3, 9)
+    assert command_of(terms(task_template={"args": ["{}"]}), 0) == ("python", "{}")
 
 
 def test_thousandths_of_a_core_survive_as_whole_millis() -> None:

@@ -365,7 +365,7 @@ class Agent:
 
     def _launch(self, holding: Holding, opened: Open) -> None:
         now_s = self._ambient.boot_s()
-        holding.ttl_s = opened.terms.ttl_s
+        holding.ttl_s = opened.terms.for_rank(holding.a.rank).ttl_s
         try:
             holding.folder.write_task(claims.task_of(self._options, holding, opened).plain())
             self._followers.tell(holding.a, holding.folder)

@@ -15,18 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import codec
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Claim
-from stado_like.job.terms import Ask, terms_of
+from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
+from stado_like.job.terms import Ask
 from stado_worker.holdings import Holding, Phase
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
-from stado_worker.shim.task import Read, Task, read_task
+from stado_worker.shim.task import Read, Task, read_of, read_task
 
 if TYPE_CHECKING:
     from stado_worker.agent import AgentOptions
@@ -106,7 +107,7 @@ def _held_by_the_store(bucket: Bucket, a: AttemptId, folder: AttemptDir, options
         return None
     claim = found.record
     job = bucket.job(a.job)
-    ask = terms_of(job.document).ask if job is not None else Ask(0, 0, 0)
+    ask = bucket.terms(job).for_rank(a.rank).ask if job is not None else Ask(0, 0, 0)
     holding = Holding(a, claim, codec.encode(claim), folder, ask, bucket.ambient.boot_s(), sent=True)
     place(holding, bucket.ambient.boot_id)
     return holding
@@ -127,12 +128,12 @@ def _has_exit(folder: AttemptDir) -> bool:
 
 
 def _ttl_s(folder: AttemptDir) -> int:
-    """The heartbeat TTL in `task.json`, 60 s where it does not say."""
+    """The heartbeat TTL that `task.json` says, the default where it cannot be read."""
     try:
-        task: dict[str, Any] = folder.read_task() or {}
-        return int(task["job"]["document"]["spec"]["task_template"]["heartbeat_ttl_seconds"])
+        plain = folder.read_task()
+        return DEFAULT_HEARTBEAT_TTL_S if plain is None else read_task(plain).terms.ttl_s
     except UNREADABLE:
-        return 60
+        return DEFAULT_HEARTBEAT_TTL_S
 
 
 def task_of(bucket: Bucket, holding: Holding) -> Read | None:
@@ -148,7 +149,7 @@ def task_of(bucket: Bucket, holding: Holding) -> Read | None:
     job = bucket.job(a.job)
     if job is None:
         return None
-    return Read(
+    return read_of(
         Task(
             attempt=str(a),
             store=bucket.store.url,
@@ -158,7 +159,5 @@ def task_of(bucket: Bucket, holding: Holding) -> Read | None:
             previous=bucket.end(a.previous) if a.previous is not None else None,
             claimed_boot_s=holding.claimed_boot_s,
             claimed_at=holding.claim.since,
-        ),
-        a,
-        terms_of(job.document),
+        )
     )

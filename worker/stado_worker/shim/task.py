@@ -7,13 +7,13 @@ the claim all come from here, so a short task needs no request before its end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Claim, End, Job
-from stado_like.job.terms import Terms, display_name, terms_of
+from stado_like.job.terms import Terms, command_of, display_name, terms_of
 
 DEFAULT_GRACE_S = 30
 MOST_GRACE_S = 3600
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A task with what follows from it."""
+    """A task with what follows from it. `terms`: as its own rank sees them, `{}` in the command filled in."""
 
     task: Task
     a: AttemptId
@@ -64,8 +64,16 @@ class Read:
 
 def read_task(plain: Mapping[str, Any]) -> Read:
     """Raises `BadRecord`."""
-    task = codec.from_plain(Task, plain, "task.json")
-    return Read(task, AttemptId.parse(task.attempt), terms_of(task.job.document))
+    return read_of(codec.from_plain(Task, plain, "task.json"))
+
+
+def read_of(task: Task) -> Read:
+    """Raises `BadRecord`."""
+    a = AttemptId.parse(task.attempt)
+    terms = terms_of(task.job.document).for_rank(a.rank)
+    if terms.array_entries:
+        terms = replace(terms, command=command_of(terms, a.rank))
+    return Read(task, a, terms)
 
 
 def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
@@ -86,8 +94,10 @@ def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
         "WORLD_SIZE": str(terms.tasks),
     }
     if terms.array_size:
-        said["STADO_ARRAY_TASK_ID"] = str(a.rank)
+        said["STADO_ARRAY_TASK_ID"] = str(terms.array_indices[a.rank] if terms.array_indices else a.rank)
         said["STADO_ARRAY_SIZE"] = str(terms.array_size)
+    if terms.array_entries:
+        said["STADO_ENTRY"] = terms.array_entries[a.rank]
     if task.previous is not None:
         said["STADO_RESTART_CAUSE"] = task.previous.cause.value
         said["STADO_RESTART_REASON"] = task.previous.reason
