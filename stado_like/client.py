@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from stado_like import config
 from stado_like.ambient import REAL, Ambient
+from stado_like.asking.family import parent_here, resolve_awaited
+from stado_like.asking.naming import default_name, next_name
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import delete as deleting
 from stado_like.bucket import doorbell, load
@@ -35,7 +37,7 @@ from stado_like.job.records import Job as JobRecord
 from stado_like.job.records import Tombstone
 from stado_like.job.rollup import Rolled
 from stado_like.job.terms import Terms, terms_of
-from stado_like.jobspec import JobSpec, default_name, next_name
+from stado_like.jobspec import JobSpec
 from stado_like.patience import Note, Patience, silent
 from stado_like.reading import logs
 from stado_like.reading.awaiting import Awaited
@@ -110,10 +112,22 @@ class Client:
         return self.submit_document(self.document(spec, request_id), request_id=request_id)
 
     def document(self, spec: JobSpec, request_id: str = "") -> dict[str, Any]:
-        """The stored form: name, workspace and directory filled in, validated, defaults applied. Nothing is written."""
+        """The stored form: name, workspace, directory and family filled in, validated, defaults applied. Nothing is
+        written. Raises `NotFound` for a job to wait for that is not there.
+        """
         from stado_like.job.spec.validate import validate
 
-        return validate(self._filled_in(spec.as_document(), request_id))
+        said = spec.settled(self.bucket.now).as_document()
+        metadata = said["metadata"]
+        if isinstance(metadata, dict):
+            if spec.stem and "name" not in metadata:
+                metadata["name"] = default_name(spec.stem, self._token(request_id))
+            parent = "" if spec.detached else parent_here(os.environ, self.store.url)
+            if parent:
+                metadata.setdefault("parent", parent)
+        said = self._filled_in(said, request_id)
+        resolve_awaited(self.bucket, said, self.workspace)
+        return validate(said)
 
     def _filled_in(self, said: dict[str, Any], request_id: str) -> dict[str, Any]:
         metadata, spec = said["metadata"], said["spec"]

@@ -38,7 +38,7 @@ def chosen(
         return [client.resolve(one) for one in named]
     if not matching:
         raise UsageError(f"no job to {verb} was given", f"`stado job {verb} JOB`, or a filter: --state Running.")
-    from stado_like.jobspec import labels
+    from stado_like.asking.variables import labels
     from stado_like.reading.listing import Wanted
 
     wanted = Wanted(

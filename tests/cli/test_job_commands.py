@@ -120,15 +120,6 @@ def test_env_is_copied_only_when_named(
     assert said.code == 2 and "NOT_SET_HERE" in said.err
 
 
-def test_a_script_runs_where_it_lies(stado: Stado, bucket: Bucket, tmp_path: Path) -> None:
-    (tmp_path / "go.sh").write_text("echo hi\n")
-    assert stado("submit", "-J", "a", "go.sh", "x").code == 0
-    job = bucket.job(keys.JobId("default", "a", 1))
-    assert job is not None
-    template = job.document["spec"]["task_template"]
-    assert [template["command"], *template["args"]] == ["sh", str(tmp_path / "go.sh"), "x"]
-
-
 def test_deleted_directory_is_one_clear_error(
     stado: Stado, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

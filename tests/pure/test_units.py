@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,21 +111,18 @@ def test_size_junk_is_refused_with_the_forms(junk: object) -> None:
     assert len(refused.value.message) < 200
 
 
-@pytest.mark.parametrize("forms", [units.DURATION_FORMS, units.SIZE_FORMS, units.ARRAY_FORMS])
-def test_every_form_that_help_names_is_accepted(forms: str) -> None:
+@pytest.mark.parametrize(
+    ("forms", "read"),
+    [
+        (units.DURATION_FORMS, units.duration_s),
+        (units.SIZE_FORMS, units.size_bytes),
+        (units.ARRAY_FORMS, units.array_shape),
+    ],
+)
+def test_every_form_that_help_names_is_accepted(forms: str, read: Callable[[str], object]) -> None:
     """The format accepted differs from the help text elsewhere: here the list itself is read back."""
-    read = {
-        units.DURATION_FORMS: units.duration_s,
-        units.SIZE_FORMS: units.size_bytes,
-        units.ARRAY_FORMS: units.array_shape,
-    }[forms]
-    for form in forms.split("(indices")[0].split(", "):
-        example = (
-            form.split(" (")[0].strip().replace("N", "7").replace("K", "3")
-            if "%" in form or form == "N"
-            else (form.split(" (")[0].strip())
-        )
-        read(example)
+    for form in forms.replace("each with ", "1-9").split(", "):
+        read(form.split(" (")[0])
 
 
 def test_bare_size_below_a_mebibyte_has_a_hint() -> None:
@@ -185,26 +184,65 @@ def test_any_text_is_a_number_or_a_refusal(text: str) -> None:
             assert refused.next_step.startswith("Accepted forms: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [
-        ("10", (10, 0)),
-        ("10%3", (10, 3)),
-        ("0-9", (10, 0)),
-        ("0-9%4", (10, 4)),
-        ("0-0", (1, 0)),
-        (5, (5, 0)),
-        ("1", (1, 0)),
-    ],
-)
-def test_array_shape_is_size_and_cap(text: str | int, shape: tuple[int, int]) -> None:
-    assert units.array_shape(text) == shape
+ARRAYS: list[tuple[str | int, int, int, list[int] | None]] = [
+    ("10", 10, 0, None),
+    ("10%3", 10, 3, None),
+    (5, 5, 0, None),
+    ("1", 1, 0, None),
+    ("0-9", 10, 0, None),
+    ("0-9%4", 10, 4, None),
+    ("0-9:1", 10, 0, None),
+    ("0-0", 1, 0, None),
+    ("0-3,4-9", 10, 0, None),
+    ("1-10:2", 5, 0, [1, 3, 5, 7, 9]),
+    ("1,3,7", 3, 0, [1, 3, 7]),
+    ("7,1,3%2", 3, 2, [1, 3, 7]),
+    ("1-3,2,9", 4, 0, [1, 2, 3, 9]),
+    ("1-3, 9", 4, 0, [1, 2, 3, 9]),
+    ("4-4", 1, 0, [4]),
+    ("07-09", 3, 0, [7, 8, 9]),
+    ("2147483647-2147483647", 1, 0, [2147483647]),
+    ("0-20000:4", 5001, 0, list(range(0, 20001, 4))),
+]
+
+
+@pytest.mark.parametrize(("text", "size", "cap", "indices"), ARRAYS)
+def test_array_is_a_number_of_tasks_or_indices(text: str | int, size: int, cap: int, indices: list[int] | None) -> None:
+    shape = units.array_shape(text)
+    assert (shape.size, shape.max_parallel) == (size, cap)
+    assert (list(shape.indices) if shape.indices is not None else None) == indices
 
 
 @pytest.mark.parametrize(
-    "text", ["1-10", "1-10:2", "0-9:2", "1,3,7", "0-9,12", "-5", "%3", "5%0", "", "x", "1.5", True, None]
-)
-def test_array_shape_of_another_kind_is_refused(text: object) -> None:
+    "text",
+    ["-5", "%3", "5%0", "5%", "", "x", "1.5", "0", "1-", "5-3", "1-10:0", "1,,3", "1-2-3", "0:9", ":2", "1-10:2:3",
+     "2147483648-2147483648", "10001", "0-10000", "1-2147483647", "0-9999,20000", "9" * 5000, "٣", True, None, 1.5],
+    ids=lambda text: repr(text)[:20],
+)  # fmt: skip
+def test_array_of_another_kind_is_refused(text: object) -> None:
     with pytest.raises(Refused) as refused:
         units.array_shape(text)  # type: ignore[arg-type]
     assert units.ARRAY_FORMS in refused.value.next_step
+    assert len(refused.value.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("10", "10 tasks, indices 0 to 9"),
+        ("1%1", "1 task, index 0, at most 1 at once"),
+        ("7-7", "1 task, index 7"),
+        ("1-10:2%2", "5 tasks, indices 1, 3, 5, 7, 9, at most 2 at once"),
+        ("1-7", "7 tasks, indices 1, 2, 3, 4, 5, 6, 7"),
+        ("1-99", "99 tasks, indices 1, 2, 3, …, 99"),
+        ("5,1,5", "2 tasks, indices 1, 5 (1 named twice: one task each)"),
+    ],
+)
+def test_array_is_said_back_in_words(text: str, words: str) -> None:
+    assert units.array_shape(text).words == words
+
+
+@given(st.sets(st.integers(0, units.ARRAY_INDEX_MAX), min_size=2, max_size=50))
+def test_any_list_of_indices_is_kept_ascending(indices: set[int]) -> None:
+    shape = units.array_shape(",".join(map(str, indices)))
+    assert shape.indices == tuple(sorted(indices)) or list(range(shape.size)) == sorted(indices)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from stado_like import Client, JobSpec
+from stado_like.asking.naming import default_name, next_name
+from stado_like.asking.overlay import merged
+from stado_like.asking.variables import labels, variables
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, InvalidSpecification, NotFound, Refused, StoreUnavailable, TimedOut, UsageError
-from stado_like.jobspec import default_name, labels, merged, next_name, variables
 from stado_like.patience import Patience, pauses
 from stado_like.store.memory import MemoryStore
 from tests import builders_jobs as build
@@ -58,9 +60,8 @@ def test_wrong_jobs_are_refused_before_anything_is_written(client: Client) -> No
     with pytest.raises(InvalidSpecification) as told:
         client.submit(command=["x"], name="a.b", priority=9999)
     assert set(told.value.detail) == {"metadata.name", "priority"}
-    with pytest.raises(InvalidSpecification) as gang:
-        client.submit(command=["x"], gang=True, gpus=8)
-    assert "start" in gang.value.detail
+    with pytest.raises(UsageError, match="--array and --gang exclude each other"):
+        client.submit(command=["x"], gang=True, array=8)
     assert client.store.list("").rows == ()
 
 

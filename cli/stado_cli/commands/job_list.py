@@ -33,7 +33,7 @@ def command(
 
     Exit code 6 when a record could not be read: the rest is shown.
     """
-    from stado_like.jobspec import labels
+    from stado_like.asking.variables import labels
     from stado_like.reading.listing import Wanted
     from stado_like.reading.shapes import row_json
 

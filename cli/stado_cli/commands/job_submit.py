@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from stado_cli.context import Context
-from stado_cli.opening import open_client, permitted_as_far_as_seen
-from stado_cli.submit_options import spec_of, submit_options
+from stado_cli.opening import open_client
+from stado_cli.submit_command import SubmitCommand
+from stado_cli.submit_options import SECTIONS, asked, submit_options
+from stado_cli.submitting import stored_form
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=SubmitCommand, sections=SECTIONS, context_settings={"allow_interspersed_args": False})
 @submit_options
 @click.option("--dry-run", is_flag=True, help="Check it, print what would be stored, and write nothing.")
 @click.pass_obj
 def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_id: str, **options: Any) -> None:
-    """Submit CMD, or the specification of -f FILE, or a script: `stado job submit script.sh`.
+    """Submit CMD, or the specification of -f FILE, or a script: `stado job submit script.sh ARGS`.
 
-    Prints the job's name; with --json the stored form. Options of the job's own command go after it, or after `--`.
-    Exit code 2 when it is refused, with one sentence per wrong field; 4 when the name is taken.
+    Prints the job's name; with --json the stored form. What durations, sizes and arrays were taken for is said on
+    standard error. Options of the job's own command go after it, or after `--`. There is no shell: for `$`, `|` and
+    `*` submit a script, or `-- bash -c '…'`.
+
+    A file given before `--` is a script: its text travels with the job, so what runs is what was submitted, whatever
+    becomes of the file. Its #! line says what runs it; without one, bash. After `--` every word is the command's.
+
+    Exit code 2 when it is refused, with one sentence per wrong field; 3 when a job to wait for is not there; 4 when
+    the name is taken.
     """
     client = open_client(context)
-    spec = spec_of(words, options, is_local=client.store.url.startswith("file:"))
-    for sentence in spec.understood():
-        context.output.note(sentence)
-    document = client.document(spec, request_id)
+    said = asked(words, options, client.bucket.now)
+    document = stored_form(context, client, said, request_id)
     if dry_run:
-        permitted_as_far_as_seen(context, client, document)
-        context.output.value(document, json.dumps(document, indent=2, ensure_ascii=False))
+        from stado_cli.output.as_yaml import dumps
+
+        context.output.value(document, dumps(document))
         return
     job = client.submit_document(document, request_id=request_id)
     stored = {**document, "incarnation": job.id.k, "id": str(job.id), "request_id": request_id or None}

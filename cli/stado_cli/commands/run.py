@@ -15,7 +15,9 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.opening import open_client
-from stado_cli.submit_options import spec_of, submit_options
+from stado_cli.submit_command import SubmitCommand
+from stado_cli.submit_options import SECTIONS, asked, submit_options
+from stado_cli.submitting import stored_form
 from stado_like.errors import Exit
 
 if TYPE_CHECKING:
@@ -24,22 +26,21 @@ if TYPE_CHECKING:
     from stado_like.reading.shapes import JobView
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=SubmitCommand, sections=SECTIONS, context_settings={"allow_interspersed_args": False})
 @submit_options
 @click.pass_obj
 def command(context: Context, /, words: tuple[str, ...], request_id: str, **options: Any) -> int:
     """Run CMD as a job: submit it, stream its output, and exit as it did.
 
     It is not started again after a failure unless --restarts says so. Several tasks (--array): each line has its rank
-    before it, and the exit code is the first failed one's. Ctrl-C: exit code 130, and the job goes on.
+    before it, and the exit code is the first failed one's. Ctrl-C: exit code 130, and the job goes on. Scripts and
+    files as in `stado job submit`.
     """
     client = open_client(context)
-    spec = spec_of(words, options, is_local=client.store.url.startswith("file:"))
-    if spec.restarts is None and not _says_restarts(spec.document):
-        spec = replace(spec, restart_policy="Never")
-    for sentence in spec.understood():
-        context.output.note(sentence)
-    document = client.document(spec, request_id)
+    said = asked(words, options, client.bucket.now)
+    if said.spec.restarts is None and not _says_restarts(said.spec.document):
+        said = replace(said, spec=replace(said.spec, restart_policy="Never"))
+    document = stored_form(context, client, said, request_id)
     if client.store.url.startswith("file:"):
         import stado_cli.working  # noqa: F401 - what cannot work here is found out before anything is written
     job = client.submit_document(document, request_id=request_id)
@@ -55,9 +56,11 @@ def command(context: Context, /, words: tuple[str, ...], request_id: str, **opti
 
 
 def _says_restarts(document: Mapping[str, Any]) -> bool:
-    """Whether a specification from a file has its own mind about restarts."""
+    """Whether a specification from a file has its own mind about restarts: a service and groups always have."""
     spec = document.get("spec")
-    template = spec.get("task_template") if isinstance(spec, Mapping) else None
+    if not isinstance(spec, Mapping) or spec.get("task_groups") or spec.get("lifetime") == "Service":
+        return isinstance(spec, Mapping)
+    template = spec.get("task_template")
     return isinstance(template, Mapping) and bool({"restart_policy", "resilience"} & set(template))
 
 

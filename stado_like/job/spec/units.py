@@ -8,22 +8,28 @@ Durations: `90s`, `2m`, `1h30m`, `2d`, `1.5h`; a bare number is seconds; colon f
 `D-H`, `D-H:MM`, `D-H:MM:SS`. As in Slurm a field may pass 59 (`0:240:0` is four hours): it is added up, never refused.
 Sizes: `512MiB`, `16GiB`; one letter is binary (`16G` is 16 GiB); `KB` to `PB` are powers of ten (`1.5TB`); upper or
 lower case; a bare number is bytes, `1e9` too. A fraction of a byte is rounded up: nobody gets less than asked.
+Arrays: `10` is ten tasks, `0-9`, `1-10:2` and `1,3,7` are indices as Slurm writes them, in any order; an index named
+twice is one task; `%4` at the end lets four run at once.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from stado_like.errors import UsageError
+from stado_like.job.spec import limits
 
 DURATION_FORMS: Final = (
     "90s, 2m, 1h30m, 2d, 90 (seconds), 4:00 (minutes:seconds), 1:00:00, 2-12 (days-hours), 2-12:30, 2-12:30:15"
 )
 SIZE_FORMS: Final = "512MiB, 16GiB, 16G (= 16GiB), 500MB (= 500 x 10^6), 1.5TB, 1073741824 (bytes), 1e9"
-ARRAY_FORMS: Final = "N, N%K, 0-9, 0-9%K (indices from 0, without gaps; at most K at once)"
+ARRAY_FORMS: Final = (
+    "10 (that many tasks), 0-9 (indices), 1-10:2 (steps of 2), 1,3,7, 1-3,8, each with %4 (at most 4 at once)"
+)
 
 DURATION_MAX_S: Final = 100 * 365 * 86_400
 SIZE_MAX_BYTES: Final = 1 << 60
@@ -40,7 +46,10 @@ _POWERS = "kmgtp"
 _BINARY_NAMES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL_NAMES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
-_ARRAY = re.compile(r"(?:0-([0-9]{1,9})|([0-9]{1,9}))(?:%([0-9]{1,9}))?")
+ARRAY_INDEX_MAX: Final = (1 << 31) - 1
+_ARRAY = re.compile(r"([0-9,:-]+)(?:%([0-9]{1,9}))?")
+_COUNT = re.compile(r"[0-9]{1,10}")
+_PIECE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 
 
 def _as_typed(value: object) -> str:
@@ -170,18 +179,88 @@ def bare_size_hint(value: str | int | float) -> str:
     return f"{digits} without a unit is {digits} bytes; write {digits}MiB for {size_words(int(digits) << 20)}"
 
 
-def array_shape(text: str | int) -> tuple[int, int]:
-    """(size, max_parallel) of an array written as `N`, `N%K`, `0-9` or `0-9%K`; max_parallel 0 is no cap.
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """`max_parallel` 0 is no cap. `indices` are ascending, one per task; None: they are 0 to size - 1."""
 
-    The bounds (1 to 10,000; K up to the size) are the specification's, which names the field.
+    size: int
+    max_parallel: int = 0
+    indices: tuple[int, ...] | None = None
+    repeated: int = 0
+    """How many indices were named more than once."""
+
+    @property
+    def words(self) -> str:
+        """`5 tasks, indices 1, 3, 5, 7, 9, at most 2 at once`: what was understood, said back."""
+        said = f"{self.size} task{'' if self.size == 1 else 's'}, "
+        if self.indices is None:
+            said += f"indices 0 to {self.size - 1}" if self.size > 1 else "index 0"
+        else:
+            shown = [str(one) for one in self.indices[:6]]
+            if self.size > 7:
+                shown = [*shown[:3], "…", str(self.indices[-1])]
+            elif self.size == 7:
+                shown.append(str(self.indices[-1]))
+            said += ("index " if self.size == 1 else "indices ") + ", ".join(shown)
+        if self.repeated:
+            said += f" ({self.repeated} named twice: one task each)"
+        return said + (f", at most {self.max_parallel} at once" if self.max_parallel else "")
+
+
+def array_shape(text: str | int) -> ArrayShape:
+    """What an array's text means; `10` is a number of tasks, everything else is indices.
+
+    At most 10,000 tasks, so that nothing larger is ever laid out; the other bounds are the specification's, which
+    names the field.
     """
     if isinstance(text, bool) or not isinstance(text, (str, int)):
         raise _refuse("an array", text, ARRAY_FORMS)
-    found = _ARRAY.fullmatch(str(text).strip())
+    found = _ARRAY.fullmatch("".join(str(text).split()))
     if found is None:
-        why = "this version has arrays that count from 0 without gaps" if re.fullmatch(r"[-0-9,:%]+", str(text)) else ""
-        raise _refuse("an array", text, ARRAY_FORMS, why)
-    last, count, cap = found.groups()
+        raise _refuse("an array", text, ARRAY_FORMS)
+    said, cap = found.groups()
     if cap is not None and int(cap) == 0:
         raise _refuse("an array", text, ARRAY_FORMS, "%0 would let nothing run; leave it out for no cap")
-    return (int(last) + 1 if last is not None else int(count)), int(cap or 0)
+    if _COUNT.fullmatch(said):
+        size = int(said)
+        if size > limits.ARRAY_SIZE[1]:
+            raise _too_many(text, size)
+        if size == 0:
+            raise _refuse("an array", text, ARRAY_FORMS, "it has no task")
+        return ArrayShape(size, int(cap or 0))
+    indices, named = _indices(text, said)
+    size = len(indices)
+    plain = indices == tuple(range(size))
+    return ArrayShape(size, int(cap or 0), None if plain else indices, named - size)
+
+
+def _indices(text: str | int, said: str) -> tuple[tuple[int, ...], int]:
+    """(ascending and unique, how many were named)."""
+    found: set[int] = set()
+    named = 0
+    for piece in said.split(","):
+        match = _PIECE.fullmatch(piece)
+        if match is None:
+            raise _refuse("an array", text, ARRAY_FORMS, f"{_as_typed(piece)} is neither an index nor a range")
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        step = int(match[3]) if match[3] else 1
+        if last < first:
+            raise _refuse("an array", text, ARRAY_FORMS, f"{piece} ends before it begins")
+        if last > ARRAY_INDEX_MAX:
+            raise _refuse("an array", text, ARRAY_FORMS, f"an index is at most {ARRAY_INDEX_MAX}")
+        if step == 0:
+            raise _refuse("an array", text, ARRAY_FORMS, f"{piece} has steps of 0")
+        here = range(first, last + 1, step)
+        named += len(here)
+        if len(here) > limits.ARRAY_SIZE[1]:
+            raise _too_many(text, named)
+        found.update(here)
+        if len(found) > limits.ARRAY_SIZE[1]:
+            raise _too_many(text, len(found))
+    return tuple(sorted(found)), named
+
+
+def _too_many(text: str | int, size: int) -> UsageError:
+    most = limits.ARRAY_SIZE[1]
+    return _refuse("an array", text, ARRAY_FORMS, f"it has {size} tasks or more, and an array has at most {most}")

@@ -1,0 +1,27 @@
+"""From what was asked to what would be stored, with everything that is to be said on the way: nothing is written here.
+
+What was understood is said before the document is judged, so that a wrong number is seen beside its refusal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stado_cli.context import Context
+from stado_cli.submit_options import Asked
+
+if TYPE_CHECKING:
+    from stado_like.client import Client
+
+
+def stored_form(context: Context, client: Client, said: Asked, request_id: str) -> dict[str, Any]:
+    """Raises `InvalidSpecification`, `NotFound` for a job to wait for, store errors."""
+    for sentence in said.notes:
+        context.output.note(sentence)
+    document = client.document(said.spec, request_id)
+    metadata, asked = document["metadata"], said.spec.document.get("metadata", {})
+    if metadata.get("parent") and "parent" not in asked:
+        context.output.note(
+            f"child of {metadata['parent']}, in which this runs: it ends with it (--detached: it does not)"
+        )
+    return document
