@@ -134,7 +134,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(context: Context, words: list[str]) -> int:
     try:
         try:
-            with root().make_context("stado", words, obj=context) as line:
+            with root().make_context("stado", list(words), obj=context) as line:
                 answer = line.command.invoke(line)
             return answer if isinstance(answer, int) else Exit.DONE
         finally:

@@ -107,8 +107,9 @@ def _json(text: str, what: str) -> Any:
     def integer(digits: str) -> int:
         return int(digits) if len(digits) <= _DIGITS_MAX else not_finite(f"an integer of {len(digits)} digits")
 
+    too_deep = Refused(f"{what} is nested too deep", f"At most {DEPTH_MAX} levels.")
     try:
-        return json.loads(
+        value = json.loads(
             text, object_pairs_hook=mapping, parse_constant=not_finite, parse_float=number, parse_int=integer
         )
     except json.JSONDecodeError as bad:
@@ -116,7 +117,19 @@ def _json(text: str, what: str) -> Any:
             f"{what} is not JSON: line {bad.lineno}, column {bad.colno}: {bad.msg}", "Correct it and submit again."
         ) from None
     except RecursionError:
-        raise Refused(f"{what} is nested too deep", f"At most {DEPTH_MAX} levels.") from None
+        raise too_deep from None
+    if _is_deeper(value, DEPTH_MAX):
+        raise too_deep
+    return value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Level by level: how deep the interpreter's own stack is differs between versions."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(levels):
+        inner = (one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer))
+        level = [one for one in inner if isinstance(one, (dict, list))]
+    return bool(level)
 
 
 def _quoted(text: str) -> str:
