@@ -62,7 +62,7 @@ def shown(value: object) -> str:
     return "a list" if isinstance(value, list) else f"a {type(value).__name__}"
 
 
-class _Leaf:
+class Leaf:
     """A validator that pydantic asks for its schema. `kind`, `unit` and `limit` are for people."""
 
     kind: str
@@ -82,7 +82,7 @@ class _Leaf:
         return self.schema()
 
 
-class Whole(_Leaf):
+class Whole(Leaf):
     """An integer from `low` to `high`, both included. `unit` is a word for the sentence: seconds, bytes."""
 
     kind = "integer"
@@ -132,7 +132,7 @@ class WholeOrText(Whole):
         return {"anyOf": [super().schema(), {"type": "string", "pattern": "^[0-9]{1,18}$"}]}
 
 
-class Number(_Leaf):
+class Number(Leaf):
     """A number from `low` to `high`, both included. Whole floats become integers."""
 
     kind = "number"
@@ -154,7 +154,7 @@ class Number(_Leaf):
         return {"type": "number", "minimum": self.low, "maximum": self.high}
 
 
-class Cores(_Leaf):
+class Cores(Leaf):
     """CPU cores: a number with at most three decimals (thousandths of a core). Whole floats become integers."""
 
     kind = "number"
@@ -175,7 +175,7 @@ class Cores(_Leaf):
         return {"type": "number", "minimum": 0, "maximum": limits.CORES_MAX, "multipleOf": 0.001}
 
 
-class Text(_Leaf):
+class Text(Leaf):
     """A text: valid Unicode without NUL, at most `max_bytes` of UTF-8, of the form `pattern` (said by `rule`).
 
     `also` returns a sentence for what a pattern cannot say, or an empty text.
@@ -231,7 +231,7 @@ class Text(_Leaf):
         return described
 
 
-class OneOf(_Leaf):
+class OneOf(Leaf):
     """One of a few words. `names` holds other words for some of them, which are stored as those."""
 
     def __init__(self, words: tuple[str, ...], names: Mapping[str, str] | None = None) -> None:
@@ -259,7 +259,7 @@ class OneOf(_Leaf):
         return {"type": "string", "enum": [*self.words, *self.names]}
 
 
-class Flag(_Leaf):
+class Flag(Leaf):
     """true or false, not a word for it."""
 
     kind = "true or false"
@@ -273,7 +273,7 @@ class Flag(_Leaf):
         return {"type": "boolean"}
 
 
-class Moment(_Leaf):
+class Moment(Leaf):
     """A point in time, ISO 8601 with its zone; stored in UTC, `2026-01-31T12:00:00Z`."""
 
     kind = "text"
@@ -298,7 +298,7 @@ class Moment(_Leaf):
         return {"type": "string", "format": "date-time"}
 
 
-class Refused(_Leaf):
+class Refused(Leaf):
     """A field that exists elsewhere and is refused here, except for the value that asks for nothing."""
 
     kind = "refused"

@@ -148,7 +148,7 @@ def array_entries_fit(spec: Mapping[str, Any]) -> Complaints:
     entries = _part(spec, "array").get("entries")
     if not isinstance(entries, list):
         return {}
-    total = sum(rules_task.bytes_of(each) for each in entries if isinstance(each, str))
+    total = sum(len(each.encode("utf-8", "surrogatepass")) for each in entries if isinstance(each, str))
     if total <= limits.ENTRIES_MAX_BYTES:
         return {}
     return {"array.entries": f"Must be at most 1 MiB together, got {units.size_words(total)}; put the data into a file"}

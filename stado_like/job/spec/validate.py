@@ -153,5 +153,7 @@ def _settle_resilience(stored: dict[str, Any], said: set[str], defaults: Default
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what may be submitted, with every field's description, default and limits."""
-    schema = _document().model_json_schema()
+    from stado_like.job.spec.standing import described
+
+    schema = described(_document().model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
