@@ -18,7 +18,7 @@ OFFENCES = {
         "stado_like/bucket/offence.py",
         "import stado_worker",
     ),
-    "Inside the library: reading, then bucket, then planning beside store, then job, then errors": (
+    "Inside the library: reading, then bucket beside bundle, then planning beside store, then job, then errors": (
         "stado_like/planning/offence_of_layers.py",
         "import stado_like.bucket",
     ),
