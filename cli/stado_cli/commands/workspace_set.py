@@ -47,8 +47,8 @@ def command(
 
     Jobs that were submitted before are not looked at again. Exit code 2 when a value is wrong.
     """
-    from stado_like.job.workspace import Edit
     from stado_like.asking.variables import labels
+    from stado_like.job.workspace import Edit
 
     if grant and no_grant:
         raise UsageError("--grant and --no-grant contradict each other", "Give one of them.")
