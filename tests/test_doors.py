@@ -28,7 +28,10 @@ OFFENCES = {
         "import os",
     ),
     "Errors import nothing of ours, and settings only errors": ("stado_like/errors.py", "import stado_like.ambient"),
-    "boto3 only in store/s3": ("coordinator/stado_coordinator/offence.py", "def late() -> None:\n    import boto3"),
+    "boto3 only in store/s3 and where a worker asks AWS for credentials": (
+        "coordinator/stado_coordinator/offence.py",
+        "def late() -> None:\n    import boto3",
+    ),
     "filelock only in store/local and the worker's host lock": ("cli/stado_cli/offence.py", "import filelock"),
     "click and rich only in the command line": ("worker/stado_worker/offence.py", "from rich import table"),
 }

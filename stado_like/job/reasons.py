@@ -51,6 +51,18 @@ def could_not_prepare(why: str) -> str:
     return f"Could not be made ready to start: {why}"
 
 
+def waits_for_secret(name: str, key: str) -> str:
+    return f"waiting for external secret {name} (key {key}) to be synced to this node"
+
+
+def waits_for_registry_secret(name: str) -> str:
+    return f"waiting for registry secret {name} to be synced to this node"
+
+
+def writing_config(path: str, error: str) -> str:
+    return f"Writing config {path}: {error}"
+
+
 def time_limit(seconds: int) -> str:
     return f"Exceeded its time limit of {duration_text(seconds)}"
 
