@@ -3,31 +3,102 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from stado_like.job.spec import limits
-from tests.pure.spec_rows import ABSENT, NOT_INTEGERS, REQUIRED, Row, part, text, whole
+from tests.pure.spec_rows import ABSENT, NOT_INTEGERS, REQUIRED, As, Row, flag, part, text, whole
+
+TEMPLATE = "spec.task_template"
+RESOURCES = f"{TEMPLATE}.requested_resources"
+RESILIENCE = f"{TEMPLATE}.resilience"
+GPUS = f"{RESOURCES}.gpu_requests"
+TOPOLOGY = f"{RESOURCES}.topology"
+LINKS = f"{RESOURCES}.network"
+CHOSEN = f"{RESOURCES}.node_selection"
+SECURITY = f"{TEMPLATE}.security_context"
+PROBE = f"{TEMPLATE}.health_check"
+EGRESS = f"{TEMPLATE}.network.egress"
 
 BOTH = {"cpu_cores": 1, "memory_bytes": 1 << 30}
-RESOURCES = "spec.task_template.requested_resources"
-RESILIENCE = "spec.task_template.resilience"
-STORED_RESOURCES = {**BOTH, "gpu_requests": {"count": 0}}
+STORED_GPUS = {
+    "count": 0, "models": [], "healthy_only": False, "min_per_machine": 0, "policy": "BestEffort", "ids": [],
+}  # fmt: skip
+STORED_RESOURCES = {
+    **BOTH, "node_fraction": 0, "cpu_burst": False, "gpu_requests": STORED_GPUS, "machines": 0, "placement": "Any",
+}  # fmt: skip
 STORED_RESILIENCE = {
     "stop_signal": "SIGTERM", "max_restarts": 10, "max_machine_restarts": 20, "backoff_seconds": 10,
     "max_backoff_seconds": 300, "max_retries_preemption": 100,
 }  # fmt: skip
+STORED_TOPOLOGY = {"max_nodes": 0, "min_nodes": 0, "patience_seconds": 0}
+STORED_SECURITY = {
+    "privileged": False, "ipc_mode": "private", "pid_mode": "private", "cap_add": [], "cap_drop": [],
+    "security_opt": [], "ulimits": [],
+}  # fmt: skip
+STORED_PROBE = {"interval_seconds": 10, "timeout_seconds": 5, "failure_threshold": 3, "initial_delay_seconds": 0}
+
+WITH_GPUS = {f"{GPUS}.count": 65_536}
+WITH_IMAGE = {f"{TEMPLATE}.image": "busybox"}
+NOT_LISTS: tuple[Any, ...] = ("x", 5, True, None, {}, [None], [5], [[]], ("a",))
+MANY = 300  # more entries than any of the lists below takes
+
+CLIMBING = ("/a/../b", "/..", "/a/..")
+PLACES = ("/data", "/a b/ü", "/a..b/c", "/a/", "/" + "a" * 4094)
+NO_PLACES = ("", "data", "./data", "/", "//", "/.", *CLIMBING, "/" + "a" * 4095)
+INSIDE = ("a", "a/b", ".", "a..b", "ü")
+OUTSIDE = ("", "/a", "..", "a/../b", "a" * 4096)
+JOB_PLACES = ("/ckpt", "ckpt", "./a/b", "a..b")
+NO_JOB_PLACES = ("", "/", ".", "..", "../a", "a/../b", "/a/..", "a" * 4096)
+NAMES = ("hf-token", "a", "A_9.b", "9", "a" * 253)
+NO_NAMES = ("", "-a", ".a", "a b", "a/b", "é", "a\n", "a" * 254)
 
 
-TASK_ROWS: list[Row] = [
-    part("spec.task_template", REQUIRED, ABSENT),
-    text("spec.task_template.command", REQUIRED, ("python", "./a b", "é", "/bin/sh"), ("", " ", "\n")),
+def place(path: str, default: Any, **more: Any) -> Row:
+    return text(path, default, PLACES, NO_PLACES, **more)
+
+
+def name(path: str, default: Any, **more: Any) -> Row:
+    return text(path, default, NAMES, NO_NAMES, **more)
+
+
+def one_of(path: str, default: Any, *words: str, refuses: tuple[Any, ...] = (), **more: Any) -> Row:
+    wrong: tuple[Any, ...] = ("", "x", words[0].swapcase(), 1, True, [], {}, *refuses)
+    return Row(path, default, words, wrong if default is ABSENT else (*wrong, None), **more)
+
+
+def listed(path: str, accepts: tuple[Any, ...], refuses: tuple[Any, ...], **more: Any) -> Row:
+    return Row(path, [], ([], *accepts), (*refuses, *NOT_LISTS), **more)
+
+
+def only(path: str, value: Any, *refuses: Any) -> Row:
+    """A field that only takes what asks for nothing."""
+    return Row(path, ABSENT if value is None else value, (ABSENT if value is None else value,), refuses)
+
+
+WHAT_RUNS = [
+    part(TEMPLATE, REQUIRED, ABSENT),
+    text(
+        f"{TEMPLATE}.image",
+        ABSENT,
+        (
+            "busybox", "python:3.12", "nvcr.io/nvidia/pytorch:24.08-py3", "registry.example.com/nlp/train:2026-09",
+            "localhost:5000/a/b__c.d-e", "a@sha256:" + "0" * 64, "R.example/x:T_1",
+        ),
+        ("", "Busybox", "a b", "a:", ":1", "a//b", "/a", "a/", "-a", "a@sha256:12", "http://a/b", "a\n", "a" * 1025),
+    ),
+    one_of(f"{TEMPLATE}.pull_policy", "IfNotPresent", "IfNotPresent", "Always", "None", beside=WITH_IMAGE),
+    part(f"{TEMPLATE}.registry_secret_ref", ABSENT, {"external_secret_name": "r"}, beside=WITH_IMAGE),
+    name(f"{TEMPLATE}.registry_secret_ref.external_secret_name", REQUIRED,
+         beside={**WITH_IMAGE, f"{TEMPLATE}.registry_secret_ref": {}}),
+    text(f"{TEMPLATE}.command", REQUIRED, ("python", "./a b", "é", "/bin/sh"), ("", " ", "\n")),
     Row(
-        "spec.task_template.args",
+        f"{TEMPLATE}.args",
         [],
         ([], [""], ["a", "\n\t", "é"], ["x" * limits.ONE_STRING_MAX_BYTES], ["a"] * 65_536),
         ("x", {}, 5, None, [1], [None], [True], ["a\0"], ["\ud800"], [["a"]], ("a",), ["x" * 122_881], ["a"] * 65_537),
     ),
     Row(
-        "spec.task_template.env",
+        f"{TEMPLATE}.env",
         {},
         ({}, {"A": ""}, {"_a1": "x\ny"}, {"RANK": "0"}, {"A": "x" * (limits.ONE_STRING_MAX_BYTES - 2)}),
         (
@@ -50,10 +121,25 @@ TASK_ROWS: list[Row] = [
             {f"A{n}": "" for n in range(10_001)},
         ),
     ),
-    Row("spec.task_template.restart_policy", "OnFailure", ("OnFailure", "Always", "Never"), ("always", "", None, 1)),
-    whole("spec.task_template.time_limit_seconds", ABSENT, 60, 31_622_400),
-    whole("spec.task_template.stop_grace_seconds", ABSENT, 1, 3_600),
-    whole("spec.task_template.heartbeat_ttl_seconds", 60, 10, 86_400),
+    text(
+        f"{TEMPLATE}.user",
+        ABSENT,
+        ("root", "_www-data", "a.b$", "0", "1000", "1000:1000", "4294967294:0"),
+        ("", "a b", "-a", "a:b", "1000:", ":1", "1:2:3", "4294967295", "9" * 30, "é", "a" * 256),
+    ),
+    one_of(f"{TEMPLATE}.restart_policy", "OnFailure", "OnFailure", "Always", "Never"),
+    whole(f"{TEMPLATE}.time_limit_seconds", ABSENT, 60, 31_622_400),
+    whole(f"{TEMPLATE}.stop_grace_seconds", ABSENT, 1, 3_600),
+    whole(f"{TEMPLATE}.heartbeat_ttl_seconds", 60, 10, 86_400),
+    text(
+        f"{TEMPLATE}.output_file",
+        ABSENT,
+        ("out.log", "logs/%x-%j_%A.%a.%t.%N", "/var/log/%%", "100%%", "%%j"),
+        ("", "%", "a%", "%q", "%%%", "%3t", "logs/", "/", "../out", "a/../b", "a" * 4096),
+    ),
+]  # fmt: skip
+
+ASKS = [
     part(RESOURCES, STORED_RESOURCES, STORED_RESOURCES),
     Row(
         f"{RESOURCES}.cpu_cores",
@@ -69,8 +155,285 @@ TASK_ROWS: list[Row] = [
         (0, -1, (1 << 60) + 1, "16GiB", *NOT_INTEGERS),
         {f"{RESOURCES}.cpu_cores": 1},
     ),
-    part(f"{RESOURCES}.gpu_requests", {"count": 0}, {"count": 1}),
-    whole(f"{RESOURCES}.gpu_requests.count", 0, 0, 65_536),
+    part(f"{RESOURCES}.per_gpu", ABSENT, BOTH, beside=WITH_GPUS),
+    Row(
+        f"{RESOURCES}.per_gpu.cpu_cores",
+        REQUIRED,
+        (0.001, 12, 65_536),
+        (0, 0.0, -1, 0.0001, 65_537, "1", True, None, []),
+        {**WITH_GPUS, f"{RESOURCES}.per_gpu.memory_bytes": 1},
+    ),
+    Row(
+        f"{RESOURCES}.per_gpu.memory_bytes",
+        REQUIRED,
+        (1, 1 << 60),
+        (0, -1, (1 << 60) + 1, "1GiB", *NOT_INTEGERS),
+        {**WITH_GPUS, f"{RESOURCES}.per_gpu.cpu_cores": 1},
+    ),
+    Row(
+        f"{RESOURCES}.node_fraction",
+        0,
+        (0, 0.0, 0.001, 0.5, 1, As(1.0, 1)),
+        (-0.1, 1.001, 2, "0.5", True, None, [], math.nan, math.inf, -math.inf, 10**400),
+    ),
+    flag(f"{RESOURCES}.cpu_burst", beside={f"{RESOURCES}.cpu_cores": 1, f"{RESOURCES}.memory_bytes": 1}),
+    whole(f"{RESOURCES}.machines", 0, 0, 65_536),
+    one_of(
+        f"{RESOURCES}.placement", "Any", "Any", "TightestNetwork", "SameRack", "SpreadRacks", "SpreadFabrics",
+        "SameNvlinkDomain",
+    ),
+    part(GPUS, STORED_GPUS, As({"count": 1}, {**STORED_GPUS, "count": 1})),
+    whole(f"{GPUS}.count", 0, 0, 65_536),
+    listed(
+        f"{GPUS}.models",
+        (["H100", "H200"], ["MI300X"], ["RTX 6000 Ada"], ["a"] * 64),
+        ([""], [" "], ["a\n"], ["a" * 256], ["a"] * 65),
+        beside=WITH_GPUS,
+    ),
+    whole(f"{GPUS}.min_memory_gb", ABSENT, 1, 16_384, beside=WITH_GPUS),
+    one_of(f"{GPUS}.vendor", ABSENT, "nvidia", "amd", "intel", "apple", beside=WITH_GPUS),
+    flag(f"{GPUS}.healthy_only"),
+    whole(f"{GPUS}.min_per_machine", 0, 0, 65_536, beside=WITH_GPUS),
+    one_of(f"{GPUS}.policy", "BestEffort", "BestEffort", "PerNode", "All", beside=WITH_GPUS),
+    listed(
+        f"{GPUS}.ids",
+        (["GPU-1b2c"], ["0", "1"], [f"{n}" for n in range(4_096)]),
+        ([""], [" "], ["a\n"], ["a" * 256], ["a", "a"], [f"{n}" for n in range(4_097)]),
+    ),
+    whole(f"{GPUS}.memory_gb", ABSENT, 1, 16_384, beside=WITH_GPUS),
+    part(TOPOLOGY, ABSENT, As({}, STORED_TOPOLOGY)),
+    one_of(f"{TOPOLOGY}.keep_within", ABSENT, "node", "nvlink_domain", "fabric", "rack", refuses=("site",)),
+    one_of(f"{TOPOLOGY}.spread", ABSENT, "node", "rack", "fabric", refuses=("nvlink_domain",)),
+    whole(f"{TOPOLOGY}.max_nodes", 0, 0, 65_536),
+    whole(f"{TOPOLOGY}.min_nodes", 0, 0, 65_536),
+    whole(f"{TOPOLOGY}.patience_seconds", 0, 0, 604_800),
+    part(LINKS, ABSENT, As({}, {"interconnect": "auto", "min_gbps": 0})),
+    one_of(f"{LINKS}.interconnect", "auto", "auto", "rdma", "infiniband", "nvlink", beside=WITH_GPUS),
+    whole(f"{LINKS}.min_gbps", 0, 0, 1_000_000),
+    part(CHOSEN, ABSENT, As({}, {"mode": "Exact", "names": [], "count": 0, "match_labels": {}})),
+    one_of(f"{CHOSEN}.mode", "Exact", "Exact", "Any", "All"),
+    listed(
+        f"{CHOSEN}.names",
+        (["gpu-1"], ["a", "b.example.org"]),
+        ([""], ["a b"], ["a/b"], ["-a"], ["a", "a"], ["a" * 254]),
+    ),
+    Row(
+        f"{CHOSEN}.count",
+        0,
+        (0, 1, 10_000, As("4", 4), As("007", 7)),
+        (-1, 65_537, "65537", "", "x", "4.0", "-4", "+4", " 4", "٤", True, 4.0, None, [], {}, math.nan, 10**40, "9" * 30),
+    ),
+    Row(
+        f"{CHOSEN}.match_labels",
+        {},
+        ({}, {"pool": "h100"}, {"topology.astraeus.io/site": "x", "stado.io/a": ""}, {f"k{n}": "" for n in range(64)}),
+        ({"": "x"}, {"a=b": "x"}, {"k": 1}, {"k": None}, {"k": "\n"}, {"k": "v" * 1025}, {1: "x"}, [], "x", None, 5,
+         {f"k{n}": "" for n in range(65)}),
+    ),
+]  # fmt: skip
+
+VOLUME = {f"{TEMPLATE}.volumes[].mount_path": "/x"}
+DRIVE = {f"{TEMPLATE}.datavolume_refs[].name": "d"}
+SECRET = {f"{TEMPLATE}.secret_refs[].external_secret_name": "s", f"{TEMPLATE}.secret_refs[].mount_path": "/s"}
+
+MOUNTS = [
+    listed(
+        f"{TEMPLATE}.volumes",
+        (
+            As([{"mount_path": "/x"}], [{"kind": "EmptyDir", "mount_path": "/x", "mode": "ReadOnly"}]),
+            [{"kind": "Bind", "mount_path": "/x", "host_path": "/y", "mode": "ReadWrite"}],
+        ),
+        ([{"mount_path": f"/{n}"} for n in range(MANY)], [{}]),
+    ),
+    Row(f"{TEMPLATE}.volumes[].kind", "EmptyDir", ("EmptyDir",), ("emptyDir", "HostPath", "", 1, None, []), VOLUME),
+    place(f"{TEMPLATE}.volumes[].mount_path", REQUIRED, beside={f"{TEMPLATE}.volumes": [{}]}),
+    text(
+        f"{TEMPLATE}.volumes[].host_path",
+        ABSENT,
+        ("/", "/dev/shm", "/a..b"),
+        ("", "data", *CLIMBING),
+        beside={**VOLUME, f"{TEMPLATE}.volumes[].kind": "Bind"},
+    ),
+    one_of(f"{TEMPLATE}.volumes[].mode", "ReadOnly", "ReadOnly", "ReadWrite", beside=VOLUME),
+    listed(
+        f"{TEMPLATE}.datavolume_refs",
+        ([{"name": "d"}], [{"name": "d", "mount_path": "/d", "sub_path": "s", "mode": "ReadOnly", "source_index": 0}]),
+        ([{"name": f"{n}"} for n in range(MANY)], [{}]),
+    ),
+    name(f"{TEMPLATE}.datavolume_refs[].name", REQUIRED, beside={f"{TEMPLATE}.datavolume_refs": [{}]}),
+    place(f"{TEMPLATE}.datavolume_refs[].mount_path", ABSENT, beside=DRIVE),
+    text(f"{TEMPLATE}.datavolume_refs[].sub_path", ABSENT, INSIDE, OUTSIDE, beside=DRIVE),
+    one_of(f"{TEMPLATE}.datavolume_refs[].mode", ABSENT, "ReadOnly", "ReadWrite", beside=DRIVE),
+    whole(f"{TEMPLATE}.datavolume_refs[].source_index", ABSENT, 0, 1_023, beside=DRIVE),
+    listed(
+        f"{TEMPLATE}.secret_refs",
+        ([{"external_secret_name": "s", "env_vars": {"token": "HF_TOKEN"}}],),
+        ([{"external_secret_name": "s", "env_vars": {"k": f"A{n}"}} for n in range(MANY)], [{}]),
+    ),
+    name(
+        f"{TEMPLATE}.secret_refs[].external_secret_name",
+        REQUIRED,
+        beside={f"{TEMPLATE}.secret_refs[].mount_path": "/s"},
+    ),
+    place(
+        f"{TEMPLATE}.secret_refs[].mount_path", ABSENT, beside={**SECRET, f"{TEMPLATE}.secret_refs[].env_vars": {"k": "A"}}
+    ),
+    Row(
+        f"{TEMPLATE}.secret_refs[].env_vars",
+        {},
+        ({}, {"token": "HF_TOKEN"}, {"a.b-c_1": "_x"}, {f"k{n}": f"A{n}" for n in range(256)}),
+        (
+            {"": "A"}, {".": "A"}, {"..": "A"}, {"a/b": "A"}, {"k": ""}, {"k": "1A"}, {"k": "A-B"}, {"k": "STADO_X"},
+            {"k": "ASTRAEUS_X"}, {"k": 1}, {"k": None}, {1: "A"}, {"a": "A", "b": "A"}, {"k" * 254: "A"}, [], "x", None,
+            {f"k{n}": f"A{n}" for n in range(257)},
+        ),
+        SECRET,
+    ),
+    listed(
+        f"{TEMPLATE}.configs",
+        ([{"mounts": ["/a"], "value": "x"}],),
+        ([{"mounts": [f"/{n}"], "value": ""} for n in range(MANY)], [{"mounts": ["/a"], "value": "x" * (1 << 20)}] * 2),
+    ),
+    Row(
+        f"{TEMPLATE}.configs[].mounts",
+        REQUIRED,
+        (["/etc/a"], ["/a", "b/c.yaml"], [f"/{n}" for n in range(256)]),
+        ([], ["/a", "/a"], ["/a", "/a/"], [""], ["/"], ["../a"], ["/a/../b"], [f"/{n}" for n in range(257)], *NOT_LISTS),
+        {f"{TEMPLATE}.configs[].value": ""},
+    ),
+    text(
+        f"{TEMPLATE}.configs[].value",
+        REQUIRED,
+        ("", "a\nb", "é", "x" * 1_000_000),
+        (),
+        beside={f"{TEMPLATE}.configs[].mounts": ["/a"]},
+    ),
+]  # fmt: skip
+
+LIMIT = {f"{SECURITY}.ulimits[].{each}": value for each, value in (("name", "stack"), ("soft", -1), ("hard", -1))}
+OF_HTTP = {f"{PROBE}.type": "HTTP", f"{PROBE}.port": 80, f"{PROBE}.path": "/"}
+OF_EXEC = {f"{PROBE}.type": "Exec", f"{PROBE}.command": ["true"]}
+OF_TCP = {f"{PROBE}.type": "TCP", f"{PROBE}.port": 80}
+SCRAPED = {f"{TEMPLATE}.metrics_endpoint.port": 80}
+OPEN = {f"{EGRESS}.default": "deny"}
+RULE = {**OPEN, f"{EGRESS}.allow[].cidr": "10.0.0.0/8"}
+URLS_REFUSED = ("", "metrics", "/a b", "/é", "/\n", "/" + "a" * 2048)
+
+AROUND_IT = [
+    part(SECURITY, ABSENT, As({}, STORED_SECURITY)),
+    flag(f"{SECURITY}.privileged"),
+    one_of(f"{SECURITY}.ipc_mode", "private", "private", "host"),
+    one_of(f"{SECURITY}.pid_mode", "private", "private", "host"),
+    listed(f"{SECURITY}.cap_add", (["NET_ADMIN", "CAP_SYS_PTRACE"], ["ALL"]), (["net_admin"], [""], ["FLY"], ["ALL"] * 65)),
+    listed(f"{SECURITY}.cap_drop", (["ALL"], ["CAP_CHOWN"]), (["chown"], [""], ["CAP_"], ["ALL"] * 65)),
+    listed(f"{SECURITY}.security_opt", (["no-new-privileges", "seccomp=unconfined"],), ([""], ["a\0"], ["a"] * 65)),
+    listed(
+        f"{SECURITY}.ulimits",
+        ([{"name": "stack", "soft": 1, "hard": -1}], [{"name": each, "soft": 0, "hard": 0} for each in limits.ULIMITS]),
+        ([{"name": "stack", "soft": 1, "hard": 1}] * 2, [{}]),
+    ),
+    Row(f"{SECURITY}.ulimits[].name", REQUIRED, limits.ULIMITS, ("", "RLIMIT_STACK", "STACK", "x", 1, None, []), LIMIT),
+    whole(f"{SECURITY}.ulimits[].soft", REQUIRED, -1, (1 << 63) - 1, beside=LIMIT),
+    whole(f"{SECURITY}.ulimits[].hard", REQUIRED, -1, (1 << 63) - 1, beside={**LIMIT, f"{SECURITY}.ulimits[].soft": -1}),
+    part(PROBE, ABSENT, As({"type": "TCP", "port": 1}, {"type": "TCP", "port": 1, **STORED_PROBE})),
+    Row(f"{PROBE}.type", REQUIRED, ("TCP",), ("tcp", "GRPC", "", 1, None, []), {f"{PROBE}.port": 80}),
+    text(f"{PROBE}.path", REQUIRED, ("/", "/healthz?a=b"), URLS_REFUSED, beside=OF_HTTP),
+    whole(f"{PROBE}.port", REQUIRED, 1, 65_535, beside=OF_HTTP),
+    Row(
+        f"{PROBE}.command",
+        REQUIRED,
+        (["true"], ["sh", "-c", ""], ["a"] * 1_024),
+        ([], ["a\0"], ["a"] * 1_025, *NOT_LISTS),
+        OF_EXEC,
+    ),
+    whole(f"{PROBE}.interval_seconds", 10, 1, 86_400, beside=OF_TCP),
+    whole(f"{PROBE}.timeout_seconds", 5, 1, 86_400, beside=OF_TCP),
+    whole(f"{PROBE}.failure_threshold", 3, 1, 1_000, beside=OF_TCP),
+    whole(f"{PROBE}.initial_delay_seconds", 0, 0, 86_400, beside=OF_TCP),
+    part(
+        f"{TEMPLATE}.metrics_endpoint",
+        ABSENT,
+        As({"port": 9090}, {"port": 9090, "path": "/metrics", "interval_seconds": 15}),
+    ),
+    whole(f"{TEMPLATE}.metrics_endpoint.port", REQUIRED, 1, 65_535, beside={f"{TEMPLATE}.metrics_endpoint": {}}),
+    text(f"{TEMPLATE}.metrics_endpoint.path", "/metrics", ("/", "/a/b"), URLS_REFUSED, beside=SCRAPED),
+    whole(f"{TEMPLATE}.metrics_endpoint.interval_seconds", 15, 5, 86_400, beside=SCRAPED),
+    only(f"{TEMPLATE}.external_accesses", [], [{"port": 80}], [1], {}, "x", None),
+    part(f"{TEMPLATE}.network", ABSENT, {}),
+    part(EGRESS, ABSENT, As({}, {"default": "allow", "allow": [], "cluster": "all"})),
+    one_of(f"{EGRESS}.default", "allow", "allow", "deny"),
+    listed(
+        f"{EGRESS}.allow",
+        (As([{"host": "a.b"}], [{"host": "a.b", "ports": []}]), [{"cidr": "10.0.0.0/8", "ports": [1]}]),
+        ([{}], [{"ports": [1]}], [{"host": "a", "cidr": "10.0.0.0/8"}], [{"host": "a"}] * 257),
+        beside=OPEN,
+    ),
+    text(
+        f"{EGRESS}.allow[].host",
+        ABSENT,
+        ("localhost", "example.com", "*.example.com", "a-b.c_d", "a" * 63),
+        ("", "*", "*.", "*example.com", "a.*.b", "a b", "a.", ".a", "-a", "é", "10.0.0.1", "a" * 64, "a:80", "http://a"),
+        beside={**RULE, f"{EGRESS}.allow[].cidr": ABSENT},
+    ),
+    text(
+        f"{EGRESS}.allow[].cidr",
+        ABSENT,
+        ("10.0.0.0/8", "0.0.0.0/0", "10.1.2.3", "10.1.2.3/32"),
+        ("", "10.0.0.1/8", "10.0.0.0/33", "256.0.0.1", "10.0.0", "::/0", "a", "10.0.0.0/255.0.0.0", "10.0.0.0/", "٠.0.0.0"),
+        beside={**OPEN, f"{EGRESS}.allow[].host": "a"},
+    ),
+    listed(f"{EGRESS}.allow[].ports", ([1, 65_535],), ([0], [65_536], ["80"], [80.0], [1] * 257), beside=RULE),
+    one_of(f"{EGRESS}.cluster", "all", "none", "namespace", "all", beside={f"{EGRESS}.default": "allow"}),
+    one_of(f"{TEMPLATE}.isolation", "standard", "standard", "sandbox", refuses=("gvisor",)),
+    only(f"{TEMPLATE}.identity", False, True, 0, "false", None),
+    part(f"{TEMPLATE}.outputs", ABSENT, {}),
+    text(f"{TEMPLATE}.outputs.answer_path", ABSENT, JOB_PLACES, NO_JOB_PLACES),
+    only(f"{TEMPLATE}.tools", None, {}, [], True, "x"),
+    only(f"{TEMPLATE}.agent_sandbox", None, {}, [], True, "x"),
+    only(f"{TEMPLATE}.interactive", None, {}, [], True, "x"),
+]  # fmt: skip
+
+INIT = {f"{TEMPLATE}.init_containers[].image": "busybox"}
+CONTEXT = {f"{TEMPLATE}.context_bindings[].name": "c"}
+
+NEVER_ACTED_UPON = [
+    listed(
+        f"{TEMPLATE}.init_containers",
+        (As([{"image": "a"}], [{"image": "a", "args": [], "env": {}}]),),
+        ([{"image": "a"}] * MANY, [{}]),
+    ),
+    name(f"{TEMPLATE}.init_containers[].name", ABSENT, beside=INIT),
+    text(f"{TEMPLATE}.init_containers[].image", REQUIRED, ("a/b:c",), ("", "A B"),
+         beside={f"{TEMPLATE}.init_containers": [{}]}),
+    text(f"{TEMPLATE}.init_containers[].command", ABSENT, ("sh",), beside=INIT),
+    listed(f"{TEMPLATE}.init_containers[].args", (["", "a"],), (["a\0"],), beside=INIT),
+    Row(f"{TEMPLATE}.init_containers[].env", {}, ({"A": "x"},), ({"1": "x"}, {"STADO_X": ""}, {"A": 1}, [], None), INIT),
+    listed(
+        f"{TEMPLATE}.context_bindings",
+        (As([{"name": "c"}], [{"name": "c", "mode": "ReadOnly"}]),),
+        ([{"name": "c"}] * MANY, [{}]),
+    ),
+    name(f"{TEMPLATE}.context_bindings[].name", REQUIRED, beside={f"{TEMPLATE}.context_bindings": [{}]}),
+    place(f"{TEMPLATE}.context_bindings[].mount_path", ABSENT, beside=CONTEXT),
+    one_of(f"{TEMPLATE}.context_bindings[].mode", "ReadOnly", "ReadOnly", "ReadWrite", beside=CONTEXT),
+]  # fmt: skip
+
+KEPT = {f"{TEMPLATE}.checkpoint.dir": "ckpt"}
+LIMITED = {f"{TEMPLATE}.time_limit_seconds": 31_622_400}
+WARNED = {**LIMITED, f"{RESILIENCE}.signal_before_limit.signal": "SIGUSR1"}
+
+RESTARTS = [
+    part(f"{TEMPLATE}.checkpoint", ABSENT, As({"dir": "/c"}, {"dir": "/c", "interval_seconds": 600, "keep": 2})),
+    text(f"{TEMPLATE}.checkpoint.dir", REQUIRED, JOB_PLACES, NO_JOB_PLACES, beside={f"{TEMPLATE}.checkpoint": {}}),
+    whole(f"{TEMPLATE}.checkpoint.interval_seconds", 600, 30, 86_400, beside=KEPT),
+    whole(f"{TEMPLATE}.checkpoint.keep", 2, 1, 100, beside=KEPT),
+    text(
+        f"{TEMPLATE}.checkpoint.prefix",
+        ABSENT,
+        ("a", "run-7/b.c", "_/_"),
+        ("", "/a", "a/", "a//b", "..", "a/..", ".a", "a b", "é", "a" * 256),
+        beside=KEPT,
+    ),
     part(RESILIENCE, STORED_RESILIENCE, STORED_RESILIENCE),
     Row(f"{RESILIENCE}.stop_signal", "SIGTERM", limits.STOP_SIGNALS, ("SIGKILL", "TERM", "sigterm", "", 15, None)),
     whole(f"{RESILIENCE}.max_restarts", 10, 0, 1_000),
@@ -82,4 +445,26 @@ TASK_ROWS: list[Row] = [
     whole(f"{RESILIENCE}.max_retries_failure", ABSENT, 0, 1_000, stored_as=f"{RESILIENCE}.max_restarts"),
     whole(f"{RESILIENCE}.max_retries_preemption", 100, 0, 1_000),
     whole(f"{RESILIENCE}.stop_after_disconnect_seconds", ABSENT, 1, 31_622_400),
+    part(
+        f"{RESILIENCE}.signal_before_limit",
+        ABSENT,
+        As({"signal": "SIGINT"}, {"signal": "SIGINT", "seconds": 60}),
+        beside=LIMITED,
+    ),
+    Row(
+        f"{RESILIENCE}.signal_before_limit.signal",
+        REQUIRED,
+        limits.STOP_SIGNALS,
+        ("SIGKILL", "USR1", "", 10, None),
+        {**LIMITED, f"{RESILIENCE}.signal_before_limit": {}},
+    ),
+    whole(f"{RESILIENCE}.signal_before_limit.seconds", 60, 1, 86_400, beside=WARNED),
+    part(f"{RESILIENCE}.stall", ABSENT, As({}, {"after_seconds": 1_800, "restart": False})),
+    whole(f"{RESILIENCE}.stall.after_seconds", 1_800, 0, 604_800),
+    flag(f"{RESILIENCE}.stall.restart"),
+    part(f"{RESILIENCE}.straggler", ABSENT, As({}, {"behind_steps": 10, "after_seconds": 300})),
+    whole(f"{RESILIENCE}.straggler.behind_steps", 10, 1, 1_000_000),
+    whole(f"{RESILIENCE}.straggler.after_seconds", 300, 0, 604_800),
 ]
+
+TASK_ROWS: list[Row] = [*WHAT_RUNS, *ASKS, *MOUNTS, *AROUND_IT, *NEVER_ACTED_UPON, *RESTARTS]

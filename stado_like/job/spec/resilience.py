@@ -6,61 +6,111 @@ both and unequal are refused, and only `max_restarts` is stored.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Whole
+from stado_like.job.spec.fields import Flag, OneOf, Whole, later
 from stado_like.job.spec.metadata import PART
 
 Restarts = Annotated[int, Whole(limits.RESTARTS)]
+Signal = Annotated[str, OneOf(limits.STOP_SIGNALS)]
+
+
+class Stall(BaseModel):
+    """When a task that shows no sign of progress counts as stalled, and what then."""
+
+    model_config = PART
+
+    after_seconds: Annotated[int, Whole(limits.STALL_AFTER_S, "seconds")] = Field(
+        default=limits.DEFAULT_STALL_AFTER_S,
+        json_schema_extra=later(),
+        description="Without a line in its log, a checkpoint or a progress report for this long it is stalled; 0: "
+        "never.",
+    )
+    restart: Annotated[bool, Flag()] = Field(
+        default=False,
+        json_schema_extra=later(),
+        description="Whether a stalled task is stopped and restarted, which spends max_restarts; otherwise it is only "
+        "marked.",
+    )
+
+
+class Straggler(BaseModel):
+    """When a task counts as the one its gang waits for."""
+
+    model_config = PART
+
+    behind_steps: Annotated[int, Whole(limits.STRAGGLER_STEPS, "steps")] = Field(
+        default=limits.DEFAULT_STRAGGLER_STEPS,
+        json_schema_extra=later(),
+        description="How far the step it reports lags the median of its gang.",
+    )
+    after_seconds: Annotated[int, Whole(limits.STRAGGLER_AFTER_S, "seconds")] = Field(
+        default=limits.DEFAULT_STRAGGLER_AFTER_S, json_schema_extra=later(), description="For how long without a break."
+    )
+
+
+class SignalBeforeLimit(BaseModel):
+    """A signal that warns of the time limit."""
+
+    model_config = PART
+
+    signal: Signal = Field(json_schema_extra=later(), description="The signal, sent once to the task's main process.")
+    seconds: Annotated[int, Whole(limits.SIGNAL_BEFORE_LIMIT_S, "seconds")] = Field(
+        default=limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S,
+        json_schema_extra=later(),
+        description="How long before time_limit_seconds; less than it.",
+    )
 
 
 class Resilience(BaseModel):
     """How a task is stopped, and how often it is started again."""
 
     model_config = PART
-    later: ClassVar[frozenset[str]] = frozenset({"stall", "straggler", "signal_before_limit"})
 
-    stop_signal: Annotated[str, OneOf(limits.STOP_SIGNALS)] = Field(
-        default="SIGTERM", description="Signal name, default SIGTERM. Sent first on a stop."
-    )
+    stop_signal: Signal = Field(default="SIGTERM", description="Sent first on a stop.")
     max_restarts: Restarts = Field(
-        default=limits.DEFAULT_MAX_RESTARTS,
-        description="Integer, 0 to 1000, default 10. Restarts after its own failures and stalls.",
+        default=limits.DEFAULT_MAX_RESTARTS, description="Restarts after its own failures and stalls."
     )
     max_machine_restarts: Restarts = Field(
-        default=limits.DEFAULT_MAX_MACHINE_RESTARTS,
-        description="Integer, 0 to 1000, default 20. Restarts after faults of its machine or GPUs.",
+        default=limits.DEFAULT_MAX_MACHINE_RESTARTS, description="Restarts after faults of its machine or GPUs."
     )
     max_preemptions: Restarts | None = Field(
         default=None,
-        description="Integer, 0 to 1000, default no cap. Preemptions and moves after which it is not preempted again.",
+        json_schema_extra=later(),
+        description="Preemptions and moves after which it is not preempted again; left out, there is no cap.",
     )
     preemptible_after_seconds: Annotated[int, Whole(limits.PREEMPTIBLE_AFTER_S, "seconds")] | None = Field(
         default=None,
-        description="Integer, seconds, 0 to 604800, default none. Not preempted before each attempt has run this long.",
+        json_schema_extra=later(),
+        description="Not preempted before each attempt has run this long.",
     )
     backoff_seconds: Annotated[int, Whole(limits.BACKOFF_S, "seconds")] = Field(
-        default=limits.DEFAULT_BACKOFF_S,
-        description="Integer, seconds, 1 to 86400, default 10. The first wait before a restart, doubled each time.",
+        default=limits.DEFAULT_BACKOFF_S, description="The first wait before a restart, doubled each time."
     )
     max_backoff_seconds: Annotated[int, Whole(limits.BACKOFF_S, "seconds")] = Field(
         default=limits.DEFAULT_MAX_BACKOFF_S,
-        description="Integer, seconds, 1 to 86400, at least backoff_seconds. The longest wait. Default 300, or "
-        "backoff_seconds where that is longer.",
+        description="The longest wait; at least backoff_seconds, which is its default where that is longer.",
     )
     max_retries_failure: Restarts | None = Field(
-        default=None, description="Integer, 0 to 1000. Another name of max_restarts; stored under that name."
+        default=None, description="Another name of max_restarts; stored under that name."
     )
     max_retries_preemption: Restarts = Field(
         default=limits.DEFAULT_MAX_RETRIES_PREEMPTION,
-        description="Integer, 0 to 1000, default 100. Preemptions and machine losses after which the task ends "
-        "Preempted.",
+        description="Preemptions and machine losses after which the task ends Preempted.",
     )
     stop_after_disconnect_seconds: Annotated[int, Whole(limits.STOP_AFTER_DISCONNECT_S, "seconds")] | None = Field(
         default=None,
-        description="Integer, seconds, 1 to 31622400, default never. A task cut off from the store this long stops "
-        "by itself.",
+        description="A task cut off from the store this long stops by itself; left out, never.",
     )
+    signal_before_limit: SignalBeforeLimit | None = Field(
+        default=None, description="A signal that warns of the time limit."
+    )
+    stall: Stall | None = Field(
+        default=None,
+        description="When a task without progress is stalled, and what then; left out, tasks with GPUs are marked after "
+        "1800 seconds.",
+    )
+    straggler: Straggler | None = Field(default=None, description="When a task counts as the one its gang waits for.")

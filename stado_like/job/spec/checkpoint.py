@@ -1,0 +1,69 @@
+"""`checkpoint` and `outputs`: what a task leaves for its next attempt, and for people.
+
+Only a directory is named: what the program writes there is kept, and laid out again before the next attempt starts, on
+whatever machine that is.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from stado_like.job.spec import limits
+from stado_like.job.spec.fields import Text, Whole, later
+from stado_like.job.spec.metadata import PART
+from stado_like.job.spec.paths import JobPath
+
+
+_STEP = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+
+
+class Checkpoint(BaseModel):
+    """A directory that is kept from one attempt to the next."""
+
+    model_config = PART
+
+    dir: JobPath = Field(
+        json_schema_extra=later(),
+        description="Where the program saves, in STADO_CHECKPOINT_DIR: absolute, or relative to the working directory, "
+        "without `..`.",
+    )
+    interval_seconds: Annotated[int, Whole(limits.CHECKPOINT_INTERVAL_S, "seconds")] = Field(
+        default=limits.DEFAULT_CHECKPOINT_INTERVAL_S,
+        json_schema_extra=later(),
+        description="How often it is uploaded while the task runs; also at a stop.",
+    )
+    keep: Annotated[int, Whole(limits.CHECKPOINTS_KEPT)] = Field(
+        default=limits.DEFAULT_CHECKPOINTS_KEPT,
+        json_schema_extra=later(),
+        description="How many complete checkpoints stay; older ones are removed.",
+    )
+    prefix: (
+        Annotated[
+            str,
+            Text(
+                max_bytes=255,
+                pattern=rf"{_STEP}(?:/{_STEP})*",
+                rule="folders joined by /, each of letters, digits, _ . and -, beginning with a letter, digit or _",
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        json_schema_extra=later(),
+        description="A folder of the attempt's own place in the bucket that the files go below.",
+    )
+
+
+class Outputs(BaseModel):
+    """What a task reports when it ends: `key=value` lines in the file STADO_OUTPUTS."""
+
+    model_config = PART
+
+    answer_path: JobPath | None = Field(
+        default=None,
+        json_schema_extra=later(),
+        description="A file with the task's answer, collected beside the pairs: absolute, or relative to the working "
+        "directory, without `..`. The pairs are at most 64, 4 KiB in all.",
+    )
