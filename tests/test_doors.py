@@ -23,7 +23,7 @@ OFFENCES = {
         "import stado_like.bucket",
     ),
     "The store knows nothing of jobs": ("stado_like/store/offence_of_jobs.py", "import stado_like.job"),
-    "Pure rooms: job and planning ask nothing of the machine; `now_s` is an argument": (
+    "Pure rooms: job, planning and sbatch ask nothing of the machine; `now_s` is an argument": (
         "stado_like/job/offence.py",
         "import os",
     ),

@@ -154,8 +154,8 @@ def _memory(given: Mapping[str, Directive], say: Say, tasks: _Tasks, cores: int,
     if said:
         say(
             said[0],
-            f"all memory of the machine cannot be asked for: the task has the machine alone and {units.size_words(size)}; "
-            "say how much it needs, so that it lands on a machine that has it",
+            f"all memory of a machine cannot be asked for: {units.size_words(size)} per task, on a machine of its own; "
+            "say how much it needs, so that it lands on one that has it",
         )
         return size
     for name in ("cpus-per-task", "ntasks", "ntasks-per-node", "cpus-per-gpu"):
