@@ -108,7 +108,7 @@ class LogShipping:
         if self.masks is None:
             return WITHHELD if size else ""
         start = max(0, size - LOG_IN_END_BYTES)
-        text = self._read(start, size - start).decode("utf-8", "replace")
+        text = self._read(start, size - start, ended=True).decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-LAST_FAILURE_LINES:])
 
     def _may_go(self) -> int:
@@ -121,8 +121,9 @@ class LogShipping:
         begin = max(0, size - self.masks.reach_bytes)
         return begin + self.masks.held_from(self._read_plain(begin, size - begin))
 
-    def _read(self, offset: int, length: int) -> bytes:
-        """What may leave the machine of these bytes. `masks` is known."""
+    def _read(self, offset: int, length: int, *, ended: bool = False) -> bytes:
+        """What may leave the machine of these bytes. `masks` is known. `ended`: nothing is to come that a value at the
+        end of the file could go on with."""
         masks = self.masks
         if not masks:
             return self._read_plain(offset, length)
@@ -130,7 +131,7 @@ class LogShipping:
         stop = offset + length + masks.reach_bytes
         around = self._read_plain(begin, stop - begin)
         at_end = len(around) < stop - begin  # a full answer that ends with the file breaks nothing off in this part
-        return masks.masked(around, offset - begin, offset - begin + length, complete=self._ended and at_end)
+        return masks.masked(around, offset - begin, offset - begin + length, complete=at_end and (ended or self._ended))
 
     def _read_plain(self, offset: int, length: int) -> bytes:
         try:
