@@ -10,8 +10,16 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-ABSENT = object()
-REQUIRED = object()
+
+class Mark:
+    """Not a value; stays itself when what holds it is copied."""
+
+    def __deepcopy__(self, _: object) -> Mark:
+        return self
+
+
+ABSENT: Any = Mark()
+REQUIRED: Any = Mark()
 NOT_INTEGERS: tuple[Any, ...] = ("5", True, 5.0, None, [], {}, math.nan, math.inf, 10**40, -(10**5000))
 NOT_TEXTS: tuple[Any, ...] = (5, 1.5, True, None, [], {}, "\0", "a\0b", "\ud800")
 NOT_FLAGS: tuple[Any, ...] = ("true", "yes", 1, 0, None, [])
@@ -35,6 +43,7 @@ class Row:
     refuses: tuple[Any, ...]
     beside: dict[str, Any] = field(default_factory=dict)  # what must stand with it, by path; ABSENT takes away
     stored_as: str = ""
+    code: str = "VALIDATION_ERROR"  # of its refusals
 
 
 def whole(path: str, default: Any, low: int, high: int, **more: Any) -> Row:

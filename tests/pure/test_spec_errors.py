@@ -67,7 +67,7 @@ def test_all_errors_come_at_once_with_unknown_fields_among_them() -> None:
             "start": 'Must be Gang, MinAvailable or Independent, got the text "gang"; did you mean Gang?',
             "priority": "Must be an integer between -1000 and 1000, got true",
             "array.max_parallel": "Must be between 0 and 3 (the array's size), got 4",
-            f"{at}.command": "Required",
+            f"{at}.command": "Required without an image: there is nothing else to run",
             f"{at}.args[1]": 'Must be a text, got 3; quote it: "3"',
             f"{at}.args[2]": "Must be a text, got null",
             f"{at}.args[3]": "Must not contain a NUL character, has one at position 1",
@@ -80,7 +80,7 @@ def test_all_errors_come_at_once_with_unknown_fields_among_them() -> None:
             "did you mean OnFailure?",
             f"{ask}.memory_bytes": "Must be given together with cpu_cores",
             f"{ask}.gpu_requests.count": 'Must be an integer between 0 and 65536 GPUs, got the text "1"',
-            f"{ask}.gpu_requests.model": "Unknown field",
+            f"{ask}.gpu_requests.model": "Unknown field; did you mean models?",
             f"{again}.max_backoff_seconds": "Must be at least backoff_seconds (500), got 20",
             f"{again}.max_retries_failure": "Is another name of max_restarts, and they differ: 2 and 1; "
             "give one of them",

@@ -8,14 +8,14 @@ probably meant: a near spelling, the same name at another place, or a field that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
 from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from stado_like.errors import InvalidSpecification
-from stado_like.job.spec.fields import SENTENCE, shown
+from stado_like.job.spec.fields import SENTENCE, Refused, shown
 from stado_like.job.spec.job import Document
 
 MOST: Final = 200  # of a hundred thousand wrong fields nobody reads more, and each sentence costs a search
@@ -126,6 +126,7 @@ def place_of(loc: Sequence[int | str]) -> tuple[str, ...]:
     return tuple(place)
 
 
+_A_SLIP: Final = 0.85  # as alike as `model` and `models`: a misspelling, whatever that name means elsewhere
 _MOST_PLACES: Final = 3  # a name that stands at more places (`name`, `count`) says nothing about what was meant
 
 
@@ -137,7 +138,9 @@ def _unknown(loc: Sequence[int | str]) -> str:
     if model is None or len(name) > 100:
         return "Unknown field"
     near = get_close_matches(name, model.model_fields, n=1)
-    elsewhere = [at for at, other in known.items() if name in other.model_fields and _same_template(here, at)]
+    if near and SequenceMatcher(None, name, near[0]).ratio() >= _A_SLIP:
+        return f"Unknown field; did you mean {near[0]}?"
+    elsewhere = [at for at, other in known.items() if _takes(other, name) and _same_template(here, at)]
     depth = min((len(at) for at in elsewhere), default=0)
     nearest = [at for at in elsewhere if len(at) == depth]
     if nearest and len(nearest) <= _MOST_PLACES:
@@ -145,6 +148,11 @@ def _unknown(loc: Sequence[int | str]) -> str:
         shown_at = [".".join((*at, name)) if len(loc) == 1 else path_of((*at, name)) for at in nearest]
         return f"Unknown field here; it belongs at {' or '.join(shown_at)}"
     return f"Unknown field; did you mean {near[0]}?" if near else "Unknown field"
+
+
+def _takes(model: type[BaseModel], name: str) -> bool:
+    field = model.model_fields.get(name)
+    return field is not None and not any(isinstance(leaf, Refused) for leaf in field.metadata)
 
 
 def _same_template(here: tuple[str, ...], at: tuple[str, ...]) -> bool:

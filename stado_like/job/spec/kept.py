@@ -17,7 +17,7 @@ from stado_like.job.spec import limits
 from stado_like.job.spec.fields import MARKED, Flag, Number, Text, Whole, absolute_path
 from stado_like.job.spec.metadata import PART
 
-_HOURS = r"([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-4]):[0-5][0-9] [A-Za-z][A-Za-z0-9_+/-]{0,63}"
+_HOURS = r"([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00) [A-Za-z][A-Za-z0-9_+/-]{0,63}"
 Seconds = Annotated[int, Whole(limits.IDLE_S, "seconds")]
 
 

@@ -76,7 +76,7 @@ def _given(spec: Mapping[str, Any], name: str) -> bool:
 def template_or_groups(spec: Mapping[str, Any]) -> Complaints:
     if spec is _NOTHING:
         return {}  # there is no spec, which is said already
-    grouped = bool(spec.get("task_groups"))
+    grouped = spec.get("task_groups", []) != []  # of whatever type: what is wrong with it is said already
     if grouped and _given(spec, "task_template"):
         return {"task_template": "Must be left out when task_groups is set; each group has its own"}
     if not grouped and not _given(spec, "task_template"):
