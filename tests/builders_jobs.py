@@ -72,10 +72,11 @@ def make_bucket(clock: Clock, meter: Meter | None = None) -> Bucket:
 
 def document(name: str = "train", *, array: Mapping[str, int] | None = None, **spec: Any) -> dict[str, Any]:
     """A stored document. `template`: fields of the task template; `metadata`: of the metadata."""
-    template = {"command": "true", **spec.pop("template", {})}
     metadata = {"name": name, **spec.pop("metadata", {})}
-    more = {"array": dict(array)} if array else {}
-    return validate({"metadata": metadata, "spec": {"task_template": template, **more, **spec}})
+    more: dict[str, Any] = {"array": dict(array)} if array else {}
+    if "task_groups" not in spec:
+        more["task_template"] = {"command": "true", **spec.pop("template", {})}
+    return validate({"metadata": metadata, "spec": {**more, **spec}})
 
 
 def submit(bucket: Bucket, name: str = "train", **spec: Any) -> JobId:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from stado_like.bucket import cancel, delete, entries, mend, settle
+from stado_like.bucket import cancel, delete, entries, finish, groups, mend, settle
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, is_over
 from stado_like.bucket.load_world import Memory, Mending
@@ -27,12 +27,15 @@ from stado_like.planning.actions import (
     BrakePulled,
     Deferred,
     DropSpent,
+    GiveUp,
     MendJob,
     MoveDue,
     Reap,
+    ReleaseGroup,
     Remember,
     SettleCancel,
     SettleEnded,
+    SweepHeld,
     SweepJob,
 )
 
@@ -65,6 +68,12 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
             return _counted("moved", 1 if entries.move_due(bucket, action.entry) is not None else 0)
         case DropSpent():
             return _drop_spent(bucket, action)
+        case SweepHeld():
+            return _sweep_held(bucket, action)
+        case ReleaseGroup():
+            return _release_group(bucket, action)
+        case GiveUp():
+            return _give_up(bucket, action)
         case Remember():
             return _remember(bucket, action, memory)
         case Reap():
@@ -88,6 +97,12 @@ def describe(action: Action) -> str:
             return f"settle the cancel of {action.job}" + (f" task {action.rank}" if action.rank is not None else "")
         case MoveDue() | DropSpent():
             return f"{'queue' if isinstance(action, MoveDue) else 'drop the spent entry of'} {action.entry.attempt}"
+        case SweepHeld():
+            return f"look at the held entry of {action.entry.attempt}"
+        case ReleaseGroup():
+            return f"release the group {action.group} of {action.job}"
+        case GiveUp():
+            return f"give {action.job} up"
         case Remember():
             return f"arm {len(action.armed)}, clear {len(action.cleared)}"
         case Reap():
@@ -149,6 +164,42 @@ def _drop_spent(bucket: Bucket, action: DropSpent) -> Did:
         return Did()
     bucket.drop(action.entry.key)
     return _counted("spent", 1)
+
+
+def _sweep_held(bucket: Bucket, action: SweepHeld) -> Did:
+    """No claimer ever meets an entry that waits for a placement, and finds out that it came too late: a submitter that
+    slept while its job was cancelled, a request that arrived after its job was over."""
+    a, key = action.entry.attempt, action.entry.key
+    ended, over, buried, there = bucket.present(
+        keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job)
+    )
+    if over or buried or not there:
+        bucket.drop(key)
+        return _counted("orphans", 1)
+    end = bucket.end(a) if ended else None
+    if end is None:
+        return Did()
+    settle.settle(bucket, a, end, queue_key=key, mending=True)
+    return _counted("spent", 1)
+
+
+def _release_group(bucket: Bucket, action: ReleaseGroup) -> Did:
+    job = bucket.job(action.job)
+    if job is None:
+        return Did()
+    terms = bucket.terms(job)
+    group = terms.group(action.group)
+    queued = groups.release(bucket, action.job, job, terms, group) if group is not None else []
+    if not queued:
+        return Did()
+    return Did(Counter({"released": 1, "queued": len(queued)}), [f"{action.job}: released its group {action.group}"])
+
+
+def _give_up(bucket: Bucket, action: GiveUp) -> Did:
+    if any(bucket.present(keys.verdict(action.job), keys.tombstone(action.job))):
+        return Did()
+    finish.early_verdict(bucket, action.job, action.state, action.reason, by="tick")
+    return _counted("given_up", 1, f"{action.job}: {action.reason}")
 
 
 def _remember(bucket: Bucket, action: Remember, memory: Memory) -> Did:

@@ -23,6 +23,8 @@ TRIES = 4
 def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[BellEvent, ...]:
     """Add one event per `(kind, what)`. Returns the events, so that the ringer can see later whether they are still
     there."""
+    if not rings:
+        return ()
     try:
         now = bucket.now()
     except StoreError:
@@ -30,6 +32,12 @@ def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[B
     events = tuple(BellEvent(nonce=bucket.token(), kind=kind, what=what, at=now, until=until) for kind, what in rings)
     rings_again(bucket, events)
     return events
+
+
+def ring_entries(bucket: Bucket, queued: Sequence[str]) -> None:
+    """Ring for new queue entries: those that a worker may claim, now or later. One that waits for a placement concerns
+    no worker."""
+    ring(bucket, *(("entry", key) for key in queued if not key.startswith(keys.QUEUED_HELD)))
 
 
 def rings_again(bucket: Bucket, events: Sequence[BellEvent]) -> bool:

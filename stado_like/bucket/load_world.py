@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from stado_like.bucket import groups
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at, ttl_of
 from stado_like.errors import BadRecord, NewerRecord, StoreError
@@ -18,10 +19,12 @@ from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Observed
 from stado_like.planning import liveness
+from stado_like.planning.groups import Gathering
 from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, SweptJob, World
 from stado_like.store.protocol import Page, Row, Stat, Unchanged
 
 SWEPT_A_TICK = 50
+HELD_A_TICK = 50
 HEADS_AT_ONCE = 64
 SETTLED_REMEMBERED = 200_000
 TTLS_REMEMBERED = 10_000
@@ -54,8 +57,10 @@ class Memory:
     cancels: dict[str, tuple[float, float]] = field(default_factory=dict)
     """When a verdict or stop that could not be settled yet is gone through again, by `boot_s`, and how long that
     waited."""
+    gathered: dict[JobId, float] = field(default_factory=dict)
+    """What `groups.look_at` remembers."""
     cursors: dict[str, Any] | None = None
-    """Where the sweeps go on: {"jobs": key, "queued": key, "ranks": {job: rank}}; as stored in
+    """Where the sweeps go on: {"jobs": key, "queued": key, "held": key, "ranks": {job: rank}}; as stored in
     state/coordinator/sweep.json."""
     slow_at: float | None = None
     """When the slow listings (jobs, queued) were last made; `boot_s`."""
@@ -82,11 +87,15 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     for index in memory.cancels.keys() - {keys.cancel_index(j, rank) for j, rank in cancels}:
         del memory.cancels[index]
     now = bucket.now()
+    opened_long = tuple(one for one in opened if now - one.since >= young_s)
+    gatherings = reading.gatherings(opened_long, {j for j, rank in cancels if rank is None})
     queued: tuple[keys.Entry, ...] = ()
+    waiting: tuple[keys.Entry, ...] = ()
     swept: tuple[SweptJob, ...] = ()
     if memory.slow_at is None or bucket.ambient.boot_s() - memory.slow_at >= slow_every_s:
         reading.cursors()
         queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
+        waiting = reading.page("held", keys.QUEUED_HELD, HELD_A_TICK, lambda row: keys.parse_entry(row.key))
         swept = reading.page(
             "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
         )
@@ -100,9 +109,11 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         broadcasts=broadcasts,
         later=later,
         cancels=cancels,
-        open_jobs=tuple(one for one in opened if now - one.since >= young_s),
+        open_jobs=opened_long,
+        gatherings=gatherings,
         swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
+        held=waiting,
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,
@@ -114,6 +125,8 @@ def _forget_jobs(memory: Memory, opened: set[JobId]) -> None:
     """Jobs that left open/ need no place in a sweep of their ranks."""
     for j in [j for j in memory.mended if j not in opened]:
         del memory.mended[j]
+    for j in [j for j in memory.gathered if j not in opened]:
+        del memory.gathered[j]
     places = (memory.cursors or {}).get("ranks")
     if isinstance(places, dict):
         names = {str(j) for j in opened}
@@ -281,6 +294,27 @@ class _Reading:
                 self.memory.ttls.clear()
             known = self.memory.ttls[a] = ttl_of(self.bucket, a)
         return known
+
+    def gatherings(self, opened: Iterable[OpenJob], cancelled: set[JobId]) -> tuple[Gathering, ...]:
+        """The jobs with groups that wait for others. Jobs never change, so one without such a group is asked once."""
+        found = []
+        for one in opened:
+            if one.job in cancelled:
+                continue  # its verdict stands, and releases nothing
+            try:
+                seen = groups.look_at(self.bucket, one.job, self.memory.gathered)
+            except BadRecord as bad:
+                self.set_aside.append(SetAside(str(one.job), bad.message))
+                continue
+            except (KeyError, TypeError, AttributeError) as wrong:
+                self.set_aside.append(SetAside(str(one.job), f"no specification: {wrong!r}"))
+                continue
+            except StoreError as failed:
+                self.unread["groups"] = failed.message
+                break
+            if seen is not None:
+                found.append(seen)
+        return tuple(found)
 
     def later(self) -> tuple[keys.LaterEntry, ...]:
         """Retries in order of their times: every one that is due, and the rest of the page."""

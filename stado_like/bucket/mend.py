@@ -88,8 +88,7 @@ def mend_job(
     going_on = done.queued or claimed or (waiting and "verdict" not in listed.own)
     if not going_on:
         done.over = finish.finish_if_over(bucket, j, job, terms, listed)
-    if done.queued:
-        doorbell.ring(bucket, *(("entry", key) for key in done.queued))
+    doorbell.ring_entries(bucket, done.queued)
     return done
 
 
@@ -232,8 +231,7 @@ def sweep_job(bucket: Bucket, j: JobId) -> Mended:
             done.notes.append("wrote the index of its stop")
         return done
     _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
-    if done.queued:
-        doorbell.ring(bucket, *(("entry", key) for key in done.queued))
+    doorbell.ring_entries(bucket, done.queued)
     return done
 
 

@@ -66,8 +66,7 @@ def settle(
         _release_next(bucket, a, end, job, terms, done, mending=mending)
     elif not end.is_final:
         task_over = _end_next(bucket, a, end, job, terms, verdict)
-    if done.entries:
-        doorbell.ring(bucket, *(("entry", key) for key in done.entries))
+    doorbell.ring_entries(bucket, done.entries)
     before = bucket.end(a.previous) if a.previous is not None else None
     unwanted = set(entries.all_keys(job, terms, a, before))
     if queue_key:

@@ -118,15 +118,15 @@ def _taken(terms: Terms, j: JobId) -> Conflict:
 
 def release_first(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
     """The first entries, the index, the bell. Idempotent: the tick calls it for a submit that was cut short."""
-    for rank in lanes.first_ranks(terms):
-        entries.enqueue(bucket, job, terms, keys.AttemptId(j, rank, 1))
+    queued = [entries.enqueue(bucket, job, terms, keys.AttemptId(j, rank, 1)) for rank in lanes.first_ranks(terms)]
     if not terms.several:
-        doorbell.ring(bucket, ("entry", entries.open_key(job, terms, keys.AttemptId(j, 0, 1))))
+        doorbell.ring_entries(bucket, queued)
         return
     if bucket.now() - job.created_ms / 1000 > CREATED_AGAIN_AFTER_S:
         # A tick may have dropped the index as an orphan if this submit slept for a day before it created the job.
         bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
-    doorbell.ring(bucket, ("queue", str(j)))
+    if not terms.held:
+        doorbell.ring(bucket, ("queue", str(j)))
 
 
 def _next_incarnation(bucket: Bucket, j: JobId, request_id: str, *, after: int) -> int | DoneAndDeleted:

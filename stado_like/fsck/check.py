@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     indexes.status_keys_are_known,
     tasks.open_attempts_can_be_found,
     tasks.lanes_release_in_order,
+    tasks.groups_release_in_order,
     tasks.ends_are_numbered_without_gaps,
     tasks.nothing_follows_a_final_end,
     tasks.ends_belong_to_a_rank,

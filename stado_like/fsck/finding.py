@@ -41,6 +41,7 @@ REMEDIES: Mapping[str, str] = {
     "attempt-lost": "queue the attempt again",
     "rank-not-released": "queue the first attempt of the rank",
     "lane-ahead": "nothing: the ranks go on side by side",
+    "group-ahead": "nothing: the ranks go on side by side",
     "end-gap": _RECORDED,
     "end-after-final": _RECORDED,
     "end-beyond-job": _RECORDED,

@@ -141,13 +141,13 @@ class JobPicture:
 
     def is_released(self, rank: int, terms: Terms) -> bool:
         """Whether it was, or its lane has let it go. The first ranks of a group that depends on others are let go
-        together, when those are up: one of them tells for all."""
+        together, when those are up: the very first tells for all."""
         if self.has_trace(rank) or lanes.is_first(terms, rank):
             return True
         before = lanes.predecessor(terms, rank)
         if before is not None:
             return self.lets_go(before, terms)
-        return any(self.has_trace(one) for one in lanes.head(terms, terms.group_of(rank)))
+        return self.has_trace(terms.group_of(rank).first)
 
     def lets_go(self, before: int, terms: Terms) -> bool:
         """Whether this rank has released the one that follows it in its lane."""
@@ -256,7 +256,7 @@ def _entry_keys(p: JobPicture) -> Iterator[str]:
         return
     for rank in range(p.terms.tasks):
         a = p.rank(rank).open
-        if a is not None and p.is_released(rank, p.terms):
+        if a is not None and (lanes.is_head(p.terms, rank) or p.is_released(rank, p.terms)):
             yield from entry_names(p.job, p.terms, a, p.rank(rank).last)
 
 

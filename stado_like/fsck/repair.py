@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stado_like.bucket import entries, finish, mend, settle
+from stado_like.bucket import entries, finish, groups, mend, settle
 from stado_like.bucket.apply import apply
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory
@@ -19,8 +19,9 @@ from stado_like.errors import BadRecord
 from stado_like.fsck.finding import Finding
 from stado_like.fsck.picture import JobPicture
 from stado_like.job import keys
-from stado_like.job.keys import AttemptId
-from stado_like.job.records import Pointer
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Job, Pointer
+from stado_like.job.terms import Terms
 from stado_like.planning.actions import DropSpent, SettleCancel, SettleEnded
 from stado_like.planning.world import Held
 
@@ -169,7 +170,17 @@ def _mend(bucket: Bucket, p: JobPicture, one: Finding) -> None:
         done = mend.mend_job(bucket, p.id, since=since, claimed=p.claimed, waiting=waiting, cursor=cursor)
         cursor = done.cursor
         if done.over or not cursor:
-            return
+            break
+    if p.job is not None and p.terms is not None and not done.over:
+        _release_what_began(bucket, p.id, p.job, p.terms)
+
+
+def _release_what_began(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
+    """The rest of a group of which the very first rank was released."""
+    seen = groups.gathering(bucket, j, job, terms)
+    for group in terms.groups:
+        if group.name in seen.begun and group.name in seen.waiting:
+            groups.release(bucket, j, job, terms, group)
 
 
 def _settle_cancel(bucket: Bucket, p: JobPicture, one: Finding) -> None:

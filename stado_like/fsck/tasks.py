@@ -16,6 +16,7 @@ from stado_like.job.records import Budgets, End, Job
 from stado_like.job.states import Decision
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
+from stado_like.planning.groups import awaited
 
 SERVICE_ENDS_KEPT = 200
 CLOCK_S = 60.0
@@ -64,6 +65,21 @@ def lanes_release_in_order(p: JobPicture) -> Findings:
             continue
         why = "has no final end" if p.terms.release_by_end else "was neither claimed nor ended"
         yield found("lane-ahead", _trace_of(p, rank), f"rank {rank} of {p.id} was released, though rank {before} {why}")
+
+
+def groups_release_in_order(p: JobPicture) -> Findings:
+    """No rank of a group shows a trace before every rank of the groups that it depends on had begun."""
+    if p.terms is None or not p.ends_read or p.is_dying:
+        return
+    for group in p.terms.groups:
+        traced = next((rank for rank in lanes.head(p.terms, group) if p.has_trace(rank)), None)
+        if not group.depends_on or traced is None:
+            continue
+        for rank in awaited(p.terms, (group.name,)):
+            if rank not in p.status.beats and rank not in p.status.ends:
+                sentence = f"rank {traced} of {p.id} was released, though rank {rank}, which it waits for, never began"
+                yield found("group-ahead", _trace_of(p, traced), sentence)
+                break
 
 
 def _traced(p: JobPicture) -> set[int]:

@@ -59,16 +59,23 @@ def too_many_failures(terms: Terms, failed: int) -> bool:
 
 def why_failed(terms: Terms, failed: Sequence[TaskEnd]) -> str:
     """The job's reason, from the tasks that failed for good, first first."""
-    first = failed[0]
-    if first.overran:
-        worded = reasons.worker_overran(first.name, first.reason)
-    else:
-        worded = reasons.worker_failed(first.name, first.machine, first.reason)
+    _, worded = why_ended(failed[0])
     return worded if len(failed) == 1 else reasons.several_failed(len(failed), terms.tasks, worded)
 
 
+def why_ended(end: TaskEnd) -> tuple[JobState, str]:
+    """What one task that ended for good, and not Completed, makes of its job, and how that is worded."""
+    if end.state is TaskState.CANCELLED:
+        return JobState.CANCELLED, reasons.worker_stopped(end.name, end.reason)
+    if end.state in _LOST:
+        return JobState.FAILED, reasons.worker_lost(end.name, end.machine, end.reason)
+    if end.overran:
+        return JobState.FAILED, reasons.worker_overran(end.name, end.reason)
+    return JobState.FAILED, reasons.worker_failed(end.name, end.machine, end.reason)
+
+
 def _why_lost(terms: Terms, lost: Sequence[TaskEnd]) -> str:
-    worded = reasons.worker_lost(lost[0].name, lost[0].machine, lost[0].reason)
+    _, worded = why_ended(lost[0])
     return worded if len(lost) == 1 else reasons.several_failed(len(lost), terms.tasks, worded)
 
 
@@ -80,7 +87,7 @@ def going(terms: Terms, counts: Counter[TaskState], waiting_reason: str) -> Roll
     """The state of a job that is not over. `waiting_reason`: why its first waiting task waits."""
     seen_running = sum(counts[state] for state in _SEEN_RUNNING)
     if seen_running:
-        return Rolled(JobState.RUNNING, reasons.running(seen_running, terms.tasks, serving=False))
+        return Rolled(JobState.RUNNING, reasons.running(seen_running, terms.tasks, serving=terms.service))
     if any(counts[state] for state in ACTIVE_TASK):
         return Rolled(JobState.PENDING, reasons.WAITING_TO_START)
     return Rolled(JobState.PENDING, waiting_reason or reasons.WAITING_TO_START)

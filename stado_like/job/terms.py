@@ -127,6 +127,8 @@ class Terms:
     """False: how many tasks there are is for the scheduler to decide; `tasks` counts one for each such template."""
     start: str = "Independent"
     service: bool = False
+    health_check: bool = False
+    """Whether a probe says when a task is healthy; without one it is while it runs."""
     complete_with: str = ""
     parent: str = ""
     after: tuple[After, ...] = ()
@@ -261,6 +263,7 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         shaped=whole.shaped,
         start=whole.start,
         service=whole.service,
+        health_check=bool(task("health_check")),
         complete_with=spec("complete_with") or "",
         parent=whole.metadata.get("parent") or "",
         after=tuple(After(one["job"], one.get("state", "Completed")) for one in spec("after") or ()),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
 from stado_like.job.records import Armed, Observed
+from stado_like.job.states import JobState
 from stado_like.planning.world import Held, Look
 
 
@@ -32,6 +33,30 @@ class DropSpent:
     """An entry of an attempt that is claimed: spent, and in everybody's way."""
 
     entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class SweepHeld:
+    """An entry that waits for a placement, which no claim will ever meet: looked at whether it still may."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseGroup:
+    """A worker group whose groups are up, or which had begun: its first ranks are queued."""
+
+    job: JobId
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A job with a worker group that can never start: its verdict."""
+
+    job: JobId
+    state: JobState
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +137,17 @@ class Deferred:
 
 
 Action = (
-    SettleCancel | MoveDue | DropSpent | Remember | Reap | SettleEnded | MendJob | SweepJob | BrakePulled | Deferred
+    SettleCancel
+    | MoveDue
+    | DropSpent
+    | SweepHeld
+    | Remember
+    | Reap
+    | SettleEnded
+    | ReleaseGroup
+    | GiveUp
+    | MendJob
+    | SweepJob
+    | BrakePulled
+    | Deferred
 )

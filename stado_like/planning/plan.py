@@ -13,20 +13,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.planning import liveness
+from stado_like.planning import groups, liveness
 from stado_like.planning.actions import (
     Action,
     Deferred,
     DropSpent,
+    GiveUp,
     MendJob,
     MoveDue,
+    ReleaseGroup,
     SettleCancel,
     SettleEnded,
+    SweepHeld,
     SweepJob,
 )
 from stado_like.planning.world import World
 
-PASSES = ("cancels", "later", "reap", "ends", "jobs", "sweep")
+PASSES = ("cancels", "later", "reap", "ends", "groups", "jobs", "sweep")
 SPENT_A_TICK = 200
 
 
@@ -51,8 +54,9 @@ def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Pl
             ("later", tuple(_later(world))),  # 2. retries that are due; entries that are spent
             ("reap", tuple(_reap(world, reap_now))),  # 3. who is dead
             ("ends", tuple(_ends(world, settling_s))),  # 4. ends that nobody carried out to the last step
-            ("jobs", tuple(_jobs(world))),  # 5. lanes, lost attempts, finals, deletions
-            ("sweep", tuple(_sweep(world))),  # 6. a page of all jobs, for what no index shows
+            ("groups", tuple(_groups(world))),  # 5. groups whose time has come, or never will
+            ("jobs", tuple(_jobs(world))),  # 6. lanes, lost attempts, finals, deletions
+            ("sweep", tuple(_sweep(world))),  # 7. a page of all jobs, for what no index shows; of what is held
         ),
         next_due_at=_next_due(world),
     )
@@ -104,6 +108,17 @@ def _ends(world: World, settling_s: float) -> Iterator[Action]:
             yield SettleEnded(look.held)
 
 
+def _groups(world: World) -> Iterator[Action]:
+    yield from _unread(world, "groups")
+    for one in world.gatherings:
+        doom = groups.doomed(one)
+        if doom is not None:
+            yield GiveUp(one.job, doom.state, doom.reason)
+            continue
+        for name in groups.released(one):
+            yield ReleaseGroup(one.job, name)
+
+
 def _jobs(world: World) -> Iterator[Action]:
     yield from _unread(world, "open")
     cancelled = {job for job, rank in world.cancels if rank is None}
@@ -122,8 +137,10 @@ def _by_job(attempts: Iterable[AttemptId]) -> defaultdict[JobId, dict[int, int]]
 
 
 def _sweep(world: World) -> Iterator[Action]:
-    yield from _unread(world, "jobs")
+    yield from _unread(world, "jobs", "held")
     held = {look.attempt.job for look in world.looks}  # a holder's own looks obey every verdict
     for one in world.swept:
         if one.job not in held:
             yield SweepJob(one.job, one.since)
+    for entry in world.held:
+        yield SweepHeld(entry)

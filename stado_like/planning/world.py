@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
 from stado_like.job.records import Capacity, Claim, Heartbeat, Observed
+from stado_like.planning.groups import Gathering
 
 STALE_GRACE_S = 15.0
 BROADCAST_GRACE_S = 15.0
@@ -126,9 +127,10 @@ class SetAside:
 class World:
     """Everything a plan is made of.
 
-    `looks` has one row per claim. `unread` maps what could not be listed (running, capacity, later, cancels, open,
-    queued, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt armed, by a
-    clock that never jumps; attempts that another process armed are not in it.
+    `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others. `queued` and `held`
+    are a page of their index each. `unread` maps what could not be listed (running, capacity, later, cancels, open,
+    groups, queued, held, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt
+    armed, by a clock that never jumps; attempts that another process armed are not in it.
     """
 
     now: float
@@ -138,7 +140,9 @@ class World:
     cancels: tuple[tuple[JobId, int | None], ...] = ()
     open_jobs: tuple[OpenJob, ...] = ()
     swept: tuple[SweptJob, ...] = ()
+    gatherings: tuple[Gathering, ...] = ()
     queued: tuple[Entry, ...] = ()
+    held: tuple[Entry, ...] = ()
     observed: Observed = field(default_factory=Observed)
     armed_here_s: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
