@@ -177,7 +177,7 @@ ASKS = [
         (-0.1, 1.001, 2, "0.5", True, None, [], math.nan, math.inf, -math.inf, 10**400),
     ),
     flag(f"{RESOURCES}.cpu_burst", beside={f"{RESOURCES}.cpu_cores": 1, f"{RESOURCES}.memory_bytes": 1}),
-    whole(f"{RESOURCES}.machines", 0, 0, 65_536),
+    whole(f"{RESOURCES}.machines", 0, 0, 10_000),
     one_of(
         f"{RESOURCES}.placement", "Any", "Any", "TightestNetwork", "SameRack", "SpreadRacks", "SpreadFabrics",
         "SameNvlinkDomain",
@@ -204,8 +204,8 @@ ASKS = [
     part(TOPOLOGY, ABSENT, As({}, STORED_TOPOLOGY)),
     one_of(f"{TOPOLOGY}.keep_within", ABSENT, "node", "nvlink_domain", "fabric", "rack", refuses=("site",)),
     one_of(f"{TOPOLOGY}.spread", ABSENT, "node", "rack", "fabric", refuses=("nvlink_domain",)),
-    whole(f"{TOPOLOGY}.max_nodes", 0, 0, 65_536),
-    whole(f"{TOPOLOGY}.min_nodes", 0, 0, 65_536),
+    whole(f"{TOPOLOGY}.max_nodes", 0, 0, 10_000),
+    whole(f"{TOPOLOGY}.min_nodes", 0, 0, 10_000),
     whole(f"{TOPOLOGY}.patience_seconds", 0, 0, 604_800),
     part(LINKS, ABSENT, As({}, {"interconnect": "auto", "min_gbps": 0})),
     one_of(f"{LINKS}.interconnect", "auto", "auto", "rdma", "infiniband", "nvlink", beside=WITH_GPUS),
@@ -221,7 +221,8 @@ ASKS = [
         f"{CHOSEN}.count",
         0,
         (0, 1, 10_000, As("4", 4), As("007", 7)),
-        (-1, 65_537, "65537", "", "x", "4.0", "-4", "+4", " 4", "٤", True, 4.0, None, [], {}, math.nan, 10**40, "9" * 30),
+        (-1, 10_001, "10001", "", "x", "4.0", "-4", "+4", " 4", "\u0664", True, 4.0, None, [], {}, math.nan, 10**40,
+         "9" * 30),
     ),
     Row(
         f"{CHOSEN}.match_labels",
@@ -249,7 +250,7 @@ MOUNTS = [
     place(f"{TEMPLATE}.volumes[].mount_path", REQUIRED, beside={f"{TEMPLATE}.volumes": [{}]}),
     text(
         f"{TEMPLATE}.volumes[].host_path",
-        ABSENT,
+        REQUIRED,
         ("/", "/dev/shm", "/a..b"),
         ("", "data", *CLIMBING),
         beside={**VOLUME, f"{TEMPLATE}.volumes[].kind": "Bind"},
@@ -268,7 +269,7 @@ MOUNTS = [
     listed(
         f"{TEMPLATE}.secret_refs",
         ([{"external_secret_name": "s", "env_vars": {"token": "HF_TOKEN"}}],),
-        ([{"external_secret_name": "s", "env_vars": {"k": f"A{n}"}} for n in range(MANY)], [{}]),
+        ([{"external_secret_name": "s", "env_vars": {"k": f"A{n}"}} for n in range(MANY)], [{"env_vars": {"k": "A"}}]),
     ),
     name(
         f"{TEMPLATE}.secret_refs[].external_secret_name",
@@ -276,7 +277,9 @@ MOUNTS = [
         beside={f"{TEMPLATE}.secret_refs[].mount_path": "/s"},
     ),
     place(
-        f"{TEMPLATE}.secret_refs[].mount_path", ABSENT, beside={**SECRET, f"{TEMPLATE}.secret_refs[].env_vars": {"k": "A"}}
+        f"{TEMPLATE}.secret_refs[].mount_path",
+        ABSENT,
+        beside={**SECRET, f"{TEMPLATE}.secret_refs[].env_vars": {"k": "A"}},
     ),
     Row(
         f"{TEMPLATE}.secret_refs[].env_vars",
@@ -292,13 +295,17 @@ MOUNTS = [
     listed(
         f"{TEMPLATE}.configs",
         ([{"mounts": ["/a"], "value": "x"}],),
-        ([{"mounts": [f"/{n}"], "value": ""} for n in range(MANY)], [{"mounts": ["/a"], "value": "x" * (1 << 20)}] * 2),
+        (
+            [{"mounts": [f"/{n}"], "value": ""} for n in range(MANY)],
+            [{"mounts": [f"/{n}"], "value": "x" * (1 << 19)} for n in range(3)],
+        ),
     ),
     Row(
         f"{TEMPLATE}.configs[].mounts",
         REQUIRED,
         (["/etc/a"], ["/a", "b/c.yaml"], [f"/{n}" for n in range(256)]),
-        ([], ["/a", "/a"], ["/a", "/a/"], [""], ["/"], ["../a"], ["/a/../b"], [f"/{n}" for n in range(257)], *NOT_LISTS),
+        ([], ["/a", "/a"], ["/a", "/a/"], [""], ["/"], ["../a"], ["/a/../b"], *NOT_LISTS,
+         [f"/{n}" for n in range(257)]),
         {f"{TEMPLATE}.configs[].value": ""},
     ),
     text(
@@ -324,17 +331,17 @@ AROUND_IT = [
     flag(f"{SECURITY}.privileged"),
     one_of(f"{SECURITY}.ipc_mode", "private", "private", "host"),
     one_of(f"{SECURITY}.pid_mode", "private", "private", "host"),
-    listed(f"{SECURITY}.cap_add", (["NET_ADMIN", "CAP_SYS_PTRACE"], ["ALL"]), (["net_admin"], [""], ["FLY"], ["ALL"] * 65)),
+    listed(f"{SECURITY}.cap_add", (["NET_ADMIN", "CAP_BPF"], ["ALL"]), (["net_admin"], [""], ["FLY"], ["ALL"] * 65)),
     listed(f"{SECURITY}.cap_drop", (["ALL"], ["CAP_CHOWN"]), (["chown"], [""], ["CAP_"], ["ALL"] * 65)),
     listed(f"{SECURITY}.security_opt", (["no-new-privileges", "seccomp=unconfined"],), ([""], ["a\0"], ["a"] * 65)),
     listed(
         f"{SECURITY}.ulimits",
         ([{"name": "stack", "soft": 1, "hard": -1}], [{"name": each, "soft": 0, "hard": 0} for each in limits.ULIMITS]),
-        ([{"name": "stack", "soft": 1, "hard": 1}] * 2, [{}]),
+        ([{"name": "stack", "soft": 1, "hard": 1}] * 2, [{"soft": 1, "hard": 1}]),
     ),
     Row(f"{SECURITY}.ulimits[].name", REQUIRED, limits.ULIMITS, ("", "RLIMIT_STACK", "STACK", "x", 1, None, []), LIMIT),
     whole(f"{SECURITY}.ulimits[].soft", REQUIRED, -1, (1 << 63) - 1, beside=LIMIT),
-    whole(f"{SECURITY}.ulimits[].hard", REQUIRED, -1, (1 << 63) - 1, beside={**LIMIT, f"{SECURITY}.ulimits[].soft": -1}),
+    whole(f"{SECURITY}.ulimits[].hard", REQUIRED, -1, (1 << 63) - 1, beside={**LIMIT, f"{SECURITY}.ulimits[].soft": 0}),
     part(PROBE, ABSENT, As({"type": "TCP", "port": 1}, {"type": "TCP", "port": 1, **STORED_PROBE})),
     Row(f"{PROBE}.type", REQUIRED, ("TCP",), ("tcp", "GRPC", "", 1, None, []), {f"{PROBE}.port": 80}),
     text(f"{PROBE}.path", REQUIRED, ("/", "/healthz?a=b"), URLS_REFUSED, beside=OF_HTTP),
@@ -346,8 +353,8 @@ AROUND_IT = [
         ([], ["a\0"], ["a"] * 1_025, *NOT_LISTS),
         OF_EXEC,
     ),
-    whole(f"{PROBE}.interval_seconds", 10, 1, 86_400, beside=OF_TCP),
-    whole(f"{PROBE}.timeout_seconds", 5, 1, 86_400, beside=OF_TCP),
+    whole(f"{PROBE}.interval_seconds", 10, 2, 86_400, beside={**OF_TCP, f"{PROBE}.timeout_seconds": 1}),
+    whole(f"{PROBE}.timeout_seconds", 5, 1, 86_399, beside={**OF_TCP, f"{PROBE}.interval_seconds": 86_400}),
     whole(f"{PROBE}.failure_threshold", 3, 1, 1_000, beside=OF_TCP),
     whole(f"{PROBE}.initial_delay_seconds", 0, 0, 86_400, beside=OF_TCP),
     part(
@@ -365,25 +372,39 @@ AROUND_IT = [
     listed(
         f"{EGRESS}.allow",
         (As([{"host": "a.b"}], [{"host": "a.b", "ports": []}]), [{"cidr": "10.0.0.0/8", "ports": [1]}]),
-        ([{}], [{"ports": [1]}], [{"host": "a", "cidr": "10.0.0.0/8"}], [{"host": "a"}] * 257),
+        ([{"host": "a", "cidr": "10.0.0.0/8"}], [{"host": "a"}] * 257),
         beside=OPEN,
     ),
-    text(
+    Row(
         f"{EGRESS}.allow[].host",
-        ABSENT,
+        REQUIRED,
         ("localhost", "example.com", "*.example.com", "a-b.c_d", "a" * 63),
-        ("", "*", "*.", "*example.com", "a.*.b", "a b", "a.", ".a", "-a", "é", "10.0.0.1", "a" * 64, "a:80", "http://a"),
-        beside={**RULE, f"{EGRESS}.allow[].cidr": ABSENT},
+        ("", "*", "*.", "*example.com", "a.*.b", "a b", "a.", ".a", "-a", "é", "10.0.0.1", "a" * 64, "a:80", "http://a",
+         5, True, [], {}, "a\0"),
+        OPEN,
     ),
-    text(
+    Row(
         f"{EGRESS}.allow[].cidr",
-        ABSENT,
+        REQUIRED,
         ("10.0.0.0/8", "0.0.0.0/0", "10.1.2.3", "10.1.2.3/32"),
-        ("", "10.0.0.1/8", "10.0.0.0/33", "256.0.0.1", "10.0.0", "::/0", "a", "10.0.0.0/255.0.0.0", "10.0.0.0/", "٠.0.0.0"),
-        beside={**OPEN, f"{EGRESS}.allow[].host": "a"},
+        ("", "10.0.0.1/8", "10.0.0.0/33", "256.0.0.1", "10.0.0", "::/0", "a", "10.0.0.0/255.0.0.0", "10.0.0.0/",
+         "\u0660.0.0.0", 5, True, [], {}, "a\0"),
+        OPEN,
     ),
-    listed(f"{EGRESS}.allow[].ports", ([1, 65_535],), ([0], [65_536], ["80"], [80.0], [1] * 257), beside=RULE),
-    one_of(f"{EGRESS}.cluster", "all", "none", "namespace", "all", beside={f"{EGRESS}.default": "allow"}),
+    Row(
+        f"{EGRESS}.allow[].ports",
+        [],
+        ([], [1, 65_535]),
+        ([0], [65_536], ["80"], [80.0], [True], [None], [1] * 257, "x", 5, None, {}),
+        RULE,
+    ),
+    Row(
+        f"{EGRESS}.cluster",
+        "all",
+        ("none", "namespace", "all", As(None, "all")),
+        ("", "All", "x", 1, True, []),
+        {EGRESS: {}},
+    ),
     one_of(f"{TEMPLATE}.isolation", "standard", "standard", "sandbox", refuses=("gvisor",)),
     only(f"{TEMPLATE}.identity", False, True, 0, "false", None),
     part(f"{TEMPLATE}.outputs", ABSENT, {}),
@@ -407,7 +428,7 @@ NEVER_ACTED_UPON = [
          beside={f"{TEMPLATE}.init_containers": [{}]}),
     text(f"{TEMPLATE}.init_containers[].command", ABSENT, ("sh",), beside=INIT),
     listed(f"{TEMPLATE}.init_containers[].args", (["", "a"],), (["a\0"],), beside=INIT),
-    Row(f"{TEMPLATE}.init_containers[].env", {}, ({"A": "x"},), ({"1": "x"}, {"STADO_X": ""}, {"A": 1}, [], None), INIT),
+    Row(f"{TEMPLATE}.init_containers[].env", {}, ({"A": "x"},), ({"1": ""}, {"STADO_X": ""}, {"A": 1}, [], None), INIT),
     listed(
         f"{TEMPLATE}.context_bindings",
         (As([{"name": "c"}], [{"name": "c", "mode": "ReadOnly"}]),),
@@ -448,7 +469,7 @@ RESTARTS = [
     part(
         f"{RESILIENCE}.signal_before_limit",
         ABSENT,
-        As({"signal": "SIGINT"}, {"signal": "SIGINT", "seconds": 60}),
+        {"signal": "SIGINT", "seconds": 60},
         beside=LIMITED,
     ),
     Row(

@@ -15,7 +15,6 @@ from stado_like.job.spec.fields import Text, Whole, later
 from stado_like.job.spec.metadata import PART
 from stado_like.job.spec.paths import JobPath
 
-
 _STEP = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 

@@ -40,7 +40,7 @@ class GpuRequests(BaseModel):
     min_memory_gb: Annotated[int, Whole(limits.GPU_MEMORY_GB, "GB")] | None = Field(
         default=None,
         json_schema_extra=later(),
-        description="Only GPUs with at least this much memory, in GB, with 0.5 GB of slack: an 80 GB card reports 79.6.",
+        description="Only GPUs with at least this much memory, with 0.5 GB of slack: an 80 GB card reports 79.6.",
     )
     vendor: Annotated[str, OneOf(limits.GPU_VENDORS)] | None = Field(
         default=None,

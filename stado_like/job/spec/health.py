@@ -41,10 +41,10 @@ class HealthCheck(BaseModel):
         json_schema_extra=later(),
         description="The program and its arguments; required for Exec, Exec only.",
     )
-    interval_seconds: Annotated[int, Whole(limits.PROBE_S, "seconds")] = Field(
+    interval_seconds: Annotated[int, Whole(limits.PROBE_INTERVAL_S, "seconds")] = Field(
         default=limits.DEFAULT_PROBE_INTERVAL_S, json_schema_extra=later(), description="Between probes."
     )
-    timeout_seconds: Annotated[int, Whole(limits.PROBE_S, "seconds")] = Field(
+    timeout_seconds: Annotated[int, Whole(limits.PROBE_TIMEOUT_S, "seconds")] = Field(
         default=limits.DEFAULT_PROBE_TIMEOUT_S,
         json_schema_extra=later(),
         description="How long a probe may take; less than interval_seconds.",

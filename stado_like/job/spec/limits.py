@@ -78,7 +78,7 @@ ALL_STRINGS_MAX_BYTES: Final = 1 * MIB
 BYTES_PER_STRING: Final = 9
 """What each string costs beside its bytes: its NUL and, since Linux counts them too, its pointer."""
 
-MACHINES: Final = (0, 65_536)
+MACHINES: Final = (0, TASKS_MAX)  # a task on each
 GPU_MODELS_MAX: Final = 64
 GPU_IDS_MAX: Final = 4_096
 GPU_MEMORY_GB: Final = (1, 16_384)
@@ -114,7 +114,10 @@ CAPABILITIES: Final = (
 """Of Linux 5.9 and later, without CAP_."""
 
 PORT: Final = (1, 65_535)
-PROBE_S: Final = (1, 86_400)
+PROBE_INTERVAL_S: Final = (2, 86_400)
+PROBE_TIMEOUT_S: Final = (1, PROBE_INTERVAL_S[1] - 1)
+DEFAULT_PROBE_INTERVAL_S: Final = 10
+DEFAULT_PROBE_TIMEOUT_S: Final = 5
 PROBE_ARGS_MAX: Final = 1_024
 FAILURE_THRESHOLD: Final = (1, 1_000)
 INITIAL_DELAY_S: Final = (0, 86_400)
@@ -134,5 +137,3 @@ STRAGGLER_AFTER_S: Final = (0, 604_800)
 DEFAULT_STRAGGLER_AFTER_S: Final = 300
 SIGNAL_BEFORE_LIMIT_S: Final = (1, 86_400)
 DEFAULT_SIGNAL_BEFORE_LIMIT_S: Final = 60
-DEFAULT_PROBE_INTERVAL_S: Final = 10
-DEFAULT_PROBE_TIMEOUT_S: Final = 5

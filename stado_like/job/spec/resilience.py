@@ -110,7 +110,7 @@ class Resilience(BaseModel):
     )
     stall: Stall | None = Field(
         default=None,
-        description="When a task without progress is stalled, and what then; left out, tasks with GPUs are marked after "
-        "1800 seconds.",
+        description="When a task without progress is stalled, and what then; left out, tasks with GPUs are marked "
+        "after 1800 seconds.",
     )
     straggler: Straggler | None = Field(default=None, description="When a task counts as the one its gang waits for.")

@@ -1,8 +1,8 @@
 """`task_template.requested_resources`: what one task needs of a machine, and where the tasks may go.
 
 CPU and memory are one statement in one of three forms: per task, per GPU, or as a share of a machine. With none of them
-a task asks for one core and 1 GiB; half of one is refused, because a default for the missing half would silently fill or
-starve a machine. The stored form has the one that holds and not the others.
+a task asks for one core and 1 GiB; half of one is refused, because a default for the missing half would silently fill
+or starve a machine. The stored form has the one that holds and not the others.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _tasks_apart(asked: Mapping[str, Any]) -> int | None:
     apart = [whole(asked, "machines", 0, limits.MACHINES), whole(part(asked, "topology"), "min_nodes")]
     if word(chosen, "mode", "Exact") == "Exact":
         count = _count(chosen)
-        apart += [count, 0 if count or apart[0] else len(set(each for _, each in texts(chosen, "names")))]
+        apart += [count, 0 if count or apart[0] else len({each for _, each in texts(chosen, "names")})]
     return None if None in apart else max(each for each in apart if each is not None)
 
 
@@ -228,12 +228,10 @@ def what_is_kept_together_is_not_spread(asked: Mapping[str, Any], at: str) -> Co
     within, spread = topology.get("keep_within"), topology.get("spread")
     if within == "node" and spread in limits.SPREAD:
         return {
-            f"{at}.topology.spread": f"Cannot be combined with keep_within: node, got {spread}: that is one machine"
+            f"{at}.topology.spread": f"Cannot be combined with keep_within: node, which is one machine, got {spread}"
         }
     if within == spread and within in ("rack", "fabric"):
-        return {
-            f"{at}.topology.spread": f"Cannot be combined with keep_within: {within}, got {spread}: that is one {within}"
-        }
+        return {f"{at}.topology.spread": f"Cannot be combined with keep_within: {within}, which is one, got {spread}"}
     apart = _tasks_apart(asked)
     if within == "node" and apart is not None and apart > 1:
         return {f"{at}.topology.keep_within": f"node is one machine, and the tasks are asked to be on {apart}"}

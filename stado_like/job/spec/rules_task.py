@@ -216,8 +216,8 @@ def a_probe_ends_before_the_next(template: Mapping[str, Any], at: str) -> Compla
     probe = part(template, "health_check")
     if not probe:
         return {}
-    interval = whole(probe, "interval_seconds", limits.DEFAULT_PROBE_INTERVAL_S, limits.PROBE_S)
-    timeout = whole(probe, "timeout_seconds", limits.DEFAULT_PROBE_TIMEOUT_S, limits.PROBE_S)
+    interval = whole(probe, "interval_seconds", limits.DEFAULT_PROBE_INTERVAL_S, limits.PROBE_INTERVAL_S)
+    timeout = whole(probe, "timeout_seconds", limits.DEFAULT_PROBE_TIMEOUT_S, limits.PROBE_TIMEOUT_S)
     if interval is None or timeout is None or timeout < interval:
         return {}
     said = "" if probe.get("timeout_seconds") is not None else ", its default"
@@ -247,7 +247,8 @@ def egress_says_what_it_allows(template: Mapping[str, Any], at: str) -> Complain
     for n, each in entries(egress, "allow"):
         host, cidr = each.get("host"), each.get("cidr")
         if host is None and cidr is None:
-            found[f"{here}.allow[{n}]"] = "Must have host or cidr; every address is cidr: 0.0.0.0/0"
+            found[f"{here}.allow[{n}].host"] = "Required unless cidr is given"
+            found[f"{here}.allow[{n}].cidr"] = "Required unless host is given; every address is 0.0.0.0/0"
         if host is not None and cidr is not None:
             found[f"{here}.allow[{n}]"] = "Must have host or cidr, not both; write two entries"
     if default == "allow" and egress.get("allow"):

@@ -1,8 +1,8 @@
 """`task_template`: what every task of a job runs.
 
 There is no shell: `command` is one executable, `args` are its arguments, and the environment is the job's own. Without
-an `image` the command runs as a process of the worker's machine. What the kernel would refuse on the machine (a NUL, one
-string of 128 KiB) is refused here, where the person still sits.
+an `image` the command runs as a process of the worker's machine. What the kernel would refuse on the machine (a NUL,
+one string of 128 KiB) is refused here, where the person still sits.
 """
 
 from __future__ import annotations

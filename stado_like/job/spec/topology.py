@@ -34,7 +34,7 @@ class Topology(BaseModel):
     min_nodes: Annotated[int, Whole(limits.MACHINES, "machines")] = Field(
         default=0,
         json_schema_extra=later(),
-        description="At least this many machines, one task on each. With max_nodes, a range the scheduler picks within.",
+        description="At least this many machines, one task on each; with max_nodes, a range to pick within.",
     )
     patience_seconds: Annotated[int, Whole(limits.PATIENCE_S, "seconds")] = Field(
         default=0,
