@@ -117,6 +117,7 @@ def test_no_value_is_sent_however_output_is_cut_and_all_else_is_exact(data: st.D
 )
 @example(output=b"aaaaaaaaab", values=[b"aaaa"], cut=5)
 @example(output=b"abaabaaba", values=[b"abaaba"], cut=3)
+@example(output=b"abaababaaba", values=[b"abaaba"], cut=3)
 def test_overlapping_values_are_masked_by_the_definition(output: bytes, values: list[bytes], cut: int) -> None:
     masks = Masks.of(values)
     assert masks.masked(output, complete=True) == naive(output, masks)
