@@ -94,6 +94,18 @@ def worker_overran(task: str, reason: str) -> str:
     return f"Worker {task}: {reason}"
 
 
+def worker_stopped(task: str, reason: str) -> str:
+    return f"Worker {task} was stopped: {reason}"
+
+
+def waits_for_group(group: str, healthy: bool) -> str:
+    return f"Waits for worker group {group} to be {'healthy' if healthy else 'running'}"
+
+
+def cannot_start_without(why: str, group: str) -> str:
+    return f"{why}; worker group {group} cannot start without it"
+
+
 def several_failed(failed: int, total: int, first: str) -> str:
     return f"{failed} of {total} workers failed; the first: {first}"
 
