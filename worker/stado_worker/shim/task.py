@@ -14,6 +14,7 @@ from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.terms import Terms, command_of, display_name, terms_of
+from stado_worker.shim.slurm import told_slurm
 
 DEFAULT_GRACE_S = 30
 MOST_GRACE_S = 3600
@@ -76,8 +77,9 @@ def read_of(task: Task) -> Read:
     return Read(task, a, terms)
 
 
-def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
-    """What the process is told: STADO_* and the variables that distributed programs expect."""
+def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, str]:
+    """What the process is told: STADO_*, the variables that distributed programs expect and, where the job asks for
+    them, those of Slurm. `host`: this machine's name, where it is not its worker's id."""
     task, a, terms = read.task, read.a, read.terms
     said = {
         "STADO_ATTEMPT": str(a.n),
@@ -98,7 +100,23 @@ def told(read: Read, stop_file: str, folder: str) -> dict[str, str]:
         said["STADO_ARRAY_SIZE"] = str(terms.array_size)
     if terms.array_entries:
         said["STADO_ENTRY"] = terms.array_entries[a.rank]
+    if terms.slurm_variables:
+        said |= slurm_of(read, folder, host)
     if task.previous is not None:
         said["STADO_RESTART_CAUSE"] = task.previous.cause.value
         said["STADO_RESTART_REASON"] = task.previous.reason
     return said
+
+
+def slurm_of(read: Read, folder: str, host: str = "") -> dict[str, str]:
+    """The variables of a Slurm job, whether or not the task is told them: the name of its output file is made of
+    them."""
+    job = read.task.job
+    return told_slurm(
+        read.terms,
+        read.a,
+        created_ms=job.created_ms,
+        host=host or read.task.worker,
+        submit_host=job.submitted_from,
+        submit_dir=read.terms.cwd or read.terms.workdir or f"{folder}/scratch",
+    )
