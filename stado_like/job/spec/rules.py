@@ -240,7 +240,7 @@ def _no_such_group(name: str, known: Mapping[str, int]) -> str:
 
 
 def groups_wait_in_no_circle(spec: Mapping[str, Any]) -> Complaints:
-    """One circle is shown, at the group of it that stands first; a group that waits for itself is said elsewhere."""
+    """One circle is shown, at one of its groups; a group that waits for itself is said elsewhere."""
     waits = {
         str(group["name"]): [name for _, name in _waited_for(group) if name != group["name"]]
         for _, group in groups(spec)
