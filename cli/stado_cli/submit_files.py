@@ -30,7 +30,7 @@ def document(file: str) -> dict[str, Any]:
     from stado_like.job.spec import limits
     from stado_like.job.spec.reading import read_document
 
-    return read_document(_bytes(file, "the specification", limits.DOCUMENT_MAX_BYTES), _called(file))
+    return read_document(_bytes(file, "the specification", limits.DOCUMENT_MAX_BYTES), called(file))
 
 
 def env_file(file: str) -> dict[str, str]:
@@ -40,20 +40,20 @@ def env_file(file: str) -> dict[str, str]:
     except UnicodeDecodeError as bad:
         line = body.count(b"\n", 0, bad.start) + 1
         raise Refused(
-            f"the file of variables {_called(file)} is not UTF-8: byte {body[bad.start]:#04x} in line {line}",
+            f"the file of variables {called(file)} is not UTF-8: byte {body[bad.start]:#04x} in line {line}",
             "Convert it, for example with `iconv -t UTF-8`.",
         ) from None
-    return variables.of_file(text, os.environ, f"the file of variables {_called(file)}")
+    return variables.of_file(text, os.environ, f"the file of variables {called(file)}")
 
 
 def lines(file: str) -> entries.Lines:
-    return entries.lines(_bytes(file, "the file of lines"), _called(file))
+    return entries.lines(_bytes(file, "the file of lines"), called(file))
 
 
 def script_text(file: str) -> str:
     from stado_like.job.spec import limits
 
-    return script.text_of(_bytes(file, "the script", limits.ONE_STRING_MAX_BYTES), _called(file))
+    return script.text_of(_bytes(file, "the script", limits.ONE_STRING_MAX_BYTES), called(file))
 
 
 def is_script(word: str) -> bool:
@@ -79,7 +79,7 @@ def is_script(word: str) -> bool:
     return "/" in word or in_path is None
 
 
-def _called(file: str) -> str:
+def called(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
@@ -95,5 +95,5 @@ def _bytes(file: str, what: str, most: int = 0) -> bytes:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise Refused(f"{what} {file} cannot be read: {why}", "Give a file, or - for standard input.") from None
     if not most and len(body) > LINES_MAX_BYTES:
-        raise Refused(f"{what} {_called(file)} is larger than 64 MiB", "Split it, and submit each part.")
+        raise Refused(f"{what} {called(file)} is larger than 64 MiB", "Split it, and submit each part.")
     return body

@@ -133,12 +133,15 @@ class Asked:
 
 def asked(words: tuple[str, ...], options: dict[str, Any], now: Callable[[], float]) -> Asked:
     """Reads the files that the options name. `now` is asked for a deadline. Raises `UsageError`, `Refused`."""
-    files.only_one_is_standard_input(
-        {f"--{one.replace('_', '-')}": options[one] or "" for one in ("file", "each_line")}
-    )
+    _one_description(options)
     notes: list[str] = []
-    command, stem = _command(words, options, notes)
-    document = _document(options, notes)
+    document: dict[str, Any] = {}
+    if options["from_sbatch"]:
+        document, command, stem = _batch_script(options["from_sbatch"], words, notes)
+    else:
+        command, stem = _command(words, options, notes)
+    if options["file"]:
+        document = files.document(options["file"])
     array, cap = options["array"], None
     lines: tuple[str, ...] = ()
     if options["each_line"]:
@@ -164,6 +167,27 @@ def asked(words: tuple[str, ...], options: dict[str, Any], now: Callable[[], flo
     return Asked(spec, [*notes, *spec.understood()])
 
 
+def _one_description(options: dict[str, Any]) -> None:
+    """Raises `UsageError` where two options would each say what runs, or read one standard input."""
+    for other in ("file", "torchrun"):
+        if options["from_sbatch"] and options[other]:
+            raise UsageError(
+                f"--from-sbatch and --{other} exclude each other: each says what runs", "Give one of them."
+            )
+    given = {name: options[name] or "" for name in ("file", "from_sbatch", "each_line")}
+    files.only_one_is_standard_input({f"--{name.replace('_', '-')}": file for name, file in given.items()})
+
+
+def _batch_script(file: str, words: tuple[str, ...], notes: list[str]) -> tuple[dict[str, Any], list[str], str]:
+    """The document of a script's #SBATCH lines, its command with `words` for arguments, and what a name is made of."""
+    from stado_like.sbatch import read_script
+
+    imported = read_script(files.script_text(file), files.called(file))
+    notes += imported.notes
+    template = imported.document["spec"]["task_template"]
+    return imported.document, [template["command"], *template["args"], *words], imported.stem
+
+
 def _env(options: dict[str, Any]) -> dict[str, str]:
     env: dict[str, str] = {}
     for file in options["env_file"]:
@@ -173,11 +197,6 @@ def _env(options: dict[str, Any]) -> dict[str, str]:
 
 def _command(words: tuple[str, ...], options: dict[str, Any], notes: list[str]) -> tuple[list[str], str]:
     """The command, and what a name is made of."""
-    if options["from_sbatch"]:
-        if options["file"]:
-            raise UsageError("--from-sbatch and --file exclude each other: each describes the job", "Give one of them.")
-        name = options["from_sbatch"]
-        return script.command(files.script_text(name), name, words), name
     if not words:
         if not options["file"] and not options["image"]:
             raise UsageError(
@@ -185,8 +204,10 @@ def _command(words: tuple[str, ...], options: dict[str, Any], notes: list[str]) 
             )
         return [], ""
     after_dashes = click.get_current_context().meta[AFTER_DASHES]
-    if after_dashes or options["torchrun"] or not files.is_script(words[0]):
-        return list(words), words[0] if not options["torchrun"] else _program(words)
+    if options["torchrun"]:
+        return list(words), _program(words)
+    if after_dashes or not files.is_script(words[0]):
+        return list(words), words[0]
     text = files.script_text(words[0])
     if script.reads_sbatch(text):
         notes.append(f"the #SBATCH lines of {words[0]} are not read: `--from-sbatch {words[0]}` reads them")
@@ -196,9 +217,3 @@ def _command(words: tuple[str, ...], options: dict[str, Any], notes: list[str]) 
 def _program(words: tuple[str, ...]) -> str:
     """`train.py` of `python -m train.py --lr 3`."""
     return next((word for word in words if word not in ("python", "python3", "-u", "-m")), words[0])
-
-
-def _document(options: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    if options["file"]:
-        return files.document(options["file"])
-    return {}

@@ -24,4 +24,9 @@ def stored_form(context: Context, client: Client, said: Asked, request_id: str) 
         context.output.note(
             f"child of {metadata['parent']}, in which this runs: it ends with it (--detached: it does not)"
         )
+    from stado_like.job.spec.standing import not_yet
+
+    idle = not_yet(document)
+    if idle:
+        context.output.note(f"accepted, not yet acted upon: {', '.join(idle)}")
     return document

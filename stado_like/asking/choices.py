@@ -66,6 +66,6 @@ def awaited(said: str) -> dict[str, str]:
     job, colon, state = said.strip().partition(":")
     if colon and job.lower() in AFTER_STATES and job.lower().startswith("after"):
         job, state = state, job  # as Slurm writes it
-    if not job or ":" in state or (colon and state.lower() not in AFTER_STATES):
+    if not job or ":" in job or (colon and state.lower() not in AFTER_STATES):
         raise UsageError(f"{said[:120]!a} does not say which job to wait for", f"Accepted forms: {AFTER_FORMS}.")
     return {"job": job, "state": AFTER_STATES[state.lower()] if colon else "Completed"}

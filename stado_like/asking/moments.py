@@ -19,15 +19,16 @@ _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?",
     re.IGNORECASE,
 )
-_STORED = "%Y-%m-%dT%H:%M:%SZ"
+_LAST_S: Final = 253_402_300_799  # the end of the year 9999
+_STORED: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def deadline(text: str, now_s: float) -> str:
     """The moment that `text` means, as it is stored. Raises `UsageError`, also when it has passed."""
     bare = text.strip()
     moment_s = now_s + units.duration_s(bare[1:]) if bare.startswith("+") else _moment_s(bare)
-    whole_s = math.ceil(moment_s)
-    if whole_s <= now_s:
+    whole_s = min(math.ceil(moment_s), _LAST_S)
+    if moment_s <= now_s:
         ago = units.duration_words(round(now_s - whole_s))
         raise UsageError(f"the deadline {_words(whole_s)} passed {ago} ago", "Give a later one, or none.")
     return datetime.fromtimestamp(whole_s, UTC).strftime(_STORED)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stado_like.errors import Exit, Refused
-from stado_like.job.spec import units
+from stado_like.job.spec import limits, units
 
 DURATIONS = [
     ("90s", 90),
@@ -242,7 +242,7 @@ def test_array_is_said_back_in_words(text: str, words: str) -> None:
     assert units.array_shape(text).words == words
 
 
-@given(st.sets(st.integers(0, units.ARRAY_INDEX_MAX), min_size=2, max_size=50))
+@given(st.sets(st.integers(0, limits.ARRAY_INDEX[1]), min_size=2, max_size=50))
 def test_any_list_of_indices_is_kept_ascending(indices: set[int]) -> None:
     shape = units.array_shape(",".join(map(str, indices)))
     assert shape.indices == tuple(sorted(indices)) or list(range(shape.size)) == sorted(indices)

@@ -37,7 +37,7 @@ def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_
         permitted_as_far_as_seen(context, client, document)
         from stado_cli.output.as_yaml import dumps
 
-        context.output.value(document, dumps(document))
+        context.output.value(document, dumps(document).removesuffix("\n"))
         return
     job = client.submit_document(document, request_id=request_id)
     stored = {**document, "incarnation": job.id.k, "id": str(job.id), "request_id": request_id or None}

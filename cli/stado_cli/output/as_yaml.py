@@ -31,7 +31,7 @@ def dumps(shown: Any) -> str:
 
     Dumper.add_representer(str, text)
     made: str = yaml.dump(shown, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1 << 30)
-    return made.rstrip("\n")
+    return made
 
 
 def _is_block(value: str) -> bool:

@@ -46,7 +46,6 @@ _POWERS = "kmgtp"
 _BINARY_NAMES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL_NAMES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
-ARRAY_INDEX_MAX: Final = (1 << 31) - 1
 _ARRAY = re.compile(r"([0-9,:-]+)(?:%([0-9]{1,9}))?")
 _COUNT = re.compile(r"[0-9]{1,10}")
 _PIECE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
@@ -247,8 +246,8 @@ def _indices(text: str | int, said: str) -> tuple[tuple[int, ...], int]:
         step = int(match[3]) if match[3] else 1
         if last < first:
             raise _refuse("an array", text, ARRAY_FORMS, f"{piece} ends before it begins")
-        if last > ARRAY_INDEX_MAX:
-            raise _refuse("an array", text, ARRAY_FORMS, f"an index is at most {ARRAY_INDEX_MAX}")
+        if last > limits.ARRAY_INDEX[1]:
+            raise _refuse("an array", text, ARRAY_FORMS, f"an index is at most {limits.ARRAY_INDEX[1]}")
         if step == 0:
             raise _refuse("an array", text, ARRAY_FORMS, f"{piece} has steps of 0")
         here = range(first, last + 1, step)
