@@ -115,7 +115,7 @@ class Client:
         """The stored form: name, workspace, directory and family filled in, validated, defaults applied. Nothing is
         written. Raises `NotFound` for a job to wait for that is not there.
         """
-        from stado_like.job.spec.validate import validate
+        from stado_like.job.spec.validate import Defaults, validate
 
         said = spec.settled(self.bucket.now).as_document()
         metadata = said["metadata"]
@@ -127,7 +127,7 @@ class Client:
                 metadata.setdefault("parent", parent)
         said = self._filled_in(said, request_id)
         resolve_awaited(self.bucket, said, self.workspace)
-        return validate(said)
+        return validate(said, Defaults.of(self.settings.retry_max_attempts, self.settings.machine_restarts))
 
     def _filled_in(self, said: dict[str, Any], request_id: str) -> dict[str, Any]:
         metadata, spec = said["metadata"], said["spec"]

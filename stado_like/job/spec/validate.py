@@ -43,6 +43,14 @@ class Defaults:
                     "Correct the setting; `stado config show` says where it comes from.",
                 )
 
+    @classmethod
+    def of(cls, max_restarts: int | None, max_machine_restarts: int | None) -> Defaults:
+        """From settings, where None is the specification's own."""
+        return cls(
+            limits.DEFAULT_MAX_RESTARTS if max_restarts is None else max_restarts,
+            limits.DEFAULT_MAX_MACHINE_RESTARTS if max_machine_restarts is None else max_machine_restarts,
+        )
+
 
 PUBLISHED: Final = Defaults()
 
