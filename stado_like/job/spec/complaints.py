@@ -19,6 +19,7 @@ from stado_like.job.spec.fields import SENTENCE, Refused, shown
 from stado_like.job.spec.job import Document
 
 MOST: Final = 200  # of a hundred thousand wrong fields nobody reads more, and each sentence costs a search
+SENTENCE_MAX: Final = 1_000  # it may name what the document holds, all of it
 _KEY = "[key]"  # pydantic's last step when the key of a map is wrong, not its value
 
 
@@ -42,7 +43,7 @@ def complaint(invalid: ValidationError | None, contradictions: Mapping[str, str]
     return InvalidSpecification(
         "Failed to validate object",
         "Correct the fields named and submit again; `stado job schema` prints every field.",
-        detail=detail,
+        detail={where: printable(sentence, SENTENCE_MAX) for where, sentence in detail.items()},
         code="UNKNOWN_FIELD" if unknown else named,
     )
 
@@ -53,7 +54,11 @@ def _add(detail: dict[str, str], where: str, sentence: str) -> None:
 
 def path_of_text(part: str) -> str:
     """A name as a path may show it: printable and short, whatever the document held."""
-    cut = part if len(part) <= 120 else part[:120] + "…"
+    return printable(part, 120)
+
+
+def printable(text: str, most: int) -> str:
+    cut = text if len(text) <= most else text[:most] + "…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
