@@ -48,6 +48,7 @@ from stado_like.reading.resolve import Meant, no_such_job, resolve
 from stado_like.reading.shapes import JobRow, JobView, TaskView
 from stado_like.reading.surroundings import Surroundings, WorkerView
 from stado_like.reading.view import claimed, no_such_task, read_job, read_task
+from stado_like.shipping import Shipping
 from stado_like.store.protocol import ObjectStore, list_all
 from stado_like.store.url import open_store
 
@@ -77,9 +78,11 @@ class Client:
         self.bucket = Bucket(self.store, ambient=ambient)
         self.ambient = ambient
         self.workspaces = Workspaces(self.bucket, self.ready_to_write, _who)
+        self.shipping = Shipping(self.store, settings, ambient)
         self._trusted = False  # of this opened store: the verdict also sets it up
 
     def close(self) -> None:
+        self.shipping.close()
         self.store.close()
 
     def __enter__(self) -> Client:
@@ -139,16 +142,15 @@ class Client:
         if "name" not in metadata and isinstance(command, str):
             metadata["name"] = default_name(command, self._token(request_id))
         workdir = spec.get("workdir")
+        if spec.get("bundle"):
+            return said  # workdir is a folder in it
         if self.store.url.startswith("file:"):
             if isinstance(workdir, str) and workdir:
                 spec["workdir"] = os.path.abspath(os.path.expanduser(workdir))
             elif "cwd" not in spec and not workdir:
                 spec["cwd"] = _here()
-        elif isinstance(workdir, str) and not workdir.startswith("/"):
-            raise Refused(
-                f"the directory {workdir!r} cannot be shipped with the job: this version sends no files to workers",
-                "Give the absolute path of a directory on the worker, or leave it out for an empty one.",
-            )
+        else:
+            self.shipping.pack(spec)
         return said
 
     def _token(self, request_id: str) -> str:
@@ -161,6 +163,7 @@ class Client:
         """Submit a document in its stored form (as `document` gives it)."""
         self.workspaces.permit(document)
         self.ready_to_write()
+        self.shipping.send(document)
         done = submitting.submit(self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host)
         if isinstance(done, DoneAndDeleted):
             raise Conflict(

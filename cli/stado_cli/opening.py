@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def open_client(context: Context, workspace: str = "") -> Client:
     from stado_like.client import Client
 
-    return Client(context.settings, workspace=workspace, opened=context.store)
+    client = Client(context.settings, workspace=workspace, opened=context.store)
+    client.shipping.on_note = context.output.note
+    return client
 
 
 def permitted_as_far_as_seen(context: Context, client: Client, document: Mapping[str, Any]) -> None:

@@ -118,8 +118,8 @@ def test_workspace_of_the_client_is_where_names_lie(client: Client, clock: Clock
         client.job("x")
 
 
-def test_relative_workdir_needs_a_store_of_this_machine(client: Client, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="cannot be shipped"):
+def test_relative_workdir_is_shipped_unless_the_store_is_of_this_machine(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="the folder to ship does not exist"):
         client.document(JobSpec(command="x", workdir="src"))
     assert "cwd" not in client.document(JobSpec(command="x"))["spec"]
     with Client(f"file://{tmp_path}/s?durable=0") as local:
