@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Text, Whole, later
+from stado_like.job.spec.fields import Text, Whole
 from stado_like.job.spec.metadata import PART
 from stado_like.job.spec.paths import JobPath
 
@@ -24,18 +24,15 @@ class Checkpoint(BaseModel):
     model_config = PART
 
     dir: JobPath = Field(
-        json_schema_extra=later(),
         description="Where the program saves, in STADO_CHECKPOINT_DIR: absolute, or relative to the working directory, "
         "without `..`.",
     )
     interval_seconds: Annotated[int, Whole(limits.CHECKPOINT_INTERVAL_S, "seconds")] = Field(
         default=limits.DEFAULT_CHECKPOINT_INTERVAL_S,
-        json_schema_extra=later(),
         description="How often it is uploaded while the task runs; also at a stop.",
     )
     keep: Annotated[int, Whole(limits.CHECKPOINTS_KEPT)] = Field(
         default=limits.DEFAULT_CHECKPOINTS_KEPT,
-        json_schema_extra=later(),
         description="How many complete checkpoints stay; older ones are removed.",
     )
     prefix: (
@@ -50,7 +47,6 @@ class Checkpoint(BaseModel):
         | None
     ) = Field(
         default=None,
-        json_schema_extra=later(),
         description="A folder of the attempt's own place in the bucket that the files go below.",
     )
 
@@ -62,7 +58,6 @@ class Outputs(BaseModel):
 
     answer_path: JobPath | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="A file with the task's answer, collected beside the pairs: absolute, or relative to the working "
         "directory, without `..`. The pairs are at most 64, 4 KiB in all.",
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Text, later
+from stado_like.job.spec.fields import OneOf, Text
 from stado_like.job.spec.health import Port
 from stado_like.job.spec.metadata import PART
 
@@ -56,17 +56,15 @@ class Allowed(BaseModel):
         | None
     ) = Field(
         default=None,
-        json_schema_extra=later(),
         description="A name that the task may resolve and reach. *.example.com is one label under it, not example.com "
         "itself.",
     )
     cidr: Annotated[str, Text(max_bytes=64, also=_is_no_network)] | None = Field(
-        default=None, json_schema_extra=later(), description="An IPv4 network or address."
+        default=None, description="An IPv4 network or address."
     )
     ports: list[Port] = Field(
         default_factory=list,
         max_length=limits.EGRESS_PORTS_MAX,
-        json_schema_extra=later(),
         description="TCP and UDP ports; none named is any.",
     )
 
@@ -77,17 +75,15 @@ class Egress(BaseModel):
     model_config = PART
 
     default: Annotated[str, OneOf(("allow", "deny"))] = Field(
-        default="allow", json_schema_extra=later(), description="deny: nothing outbound except what allow names."
+        default="allow", description="deny: nothing outbound except what allow names."
     )
     allow: list[Allowed] = Field(
         default_factory=list,
         max_length=limits.EGRESS_RULES_MAX,
-        json_schema_extra=later(),
         description="What may be reached under deny.",
     )
     cluster: Annotated[str, OneOf(("none", "namespace", "all"))] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Which other tasks it may reach: none, those of its workspace, or all. Default namespace under "
         "deny, where all is refused, and all under allow.",
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import MARKED, OneOf, Text
+from stado_like.job.spec.fields import OneOf, Text
 from stado_like.job.spec.images import Image
 from stado_like.job.spec.metadata import PART
 from stado_like.job.spec.paths import MountPath, ResourceName, VariableName
@@ -22,16 +22,14 @@ class InitContainer(BaseModel):
 
     model_config = PART
 
-    name: ResourceName | None = Field(default=None, json_schema_extra=MARKED, description="What it is called.")
-    image: Image = Field(json_schema_extra=MARKED, description="Its image.")
-    command: Annotated[str, Text()] | None = Field(
-        default=None, json_schema_extra=MARKED, description="One executable, instead of the image's."
-    )
+    name: ResourceName | None = Field(default=None, description="What it is called.")
+    image: Image = Field(description="Its image.")
+    command: Annotated[str, Text()] | None = Field(default=None, description="One executable, instead of the image's.")
     args: list[Annotated[str, Text(empty=True)]] = Field(
-        default_factory=list, max_length=limits.ARGS_MAX, json_schema_extra=MARKED, description="Its arguments."
+        default_factory=list, max_length=limits.ARGS_MAX, description="Its arguments."
     )
     env: dict[VariableName, Annotated[str, Text(empty=True)]] = Field(
-        default_factory=dict, max_length=limits.ENV_MAX, json_schema_extra=MARKED, description="Its variables."
+        default_factory=dict, max_length=limits.ENV_MAX, description="Its variables."
     )
 
 
@@ -40,10 +38,8 @@ class ContextBinding(BaseModel):
 
     model_config = PART
 
-    name: ResourceName = Field(json_schema_extra=MARKED, description="The context.")
-    mount_path: MountPath | None = Field(
-        default=None, json_schema_extra=MARKED, description="Where it would appear in the container."
-    )
+    name: ResourceName = Field(description="The context.")
+    mount_path: MountPath | None = Field(default=None, description="Where it would appear in the container.")
     mode: Annotated[str, OneOf(limits.MOUNT_MODES)] = Field(
-        default="ReadOnly", json_schema_extra=MARKED, description="Whether it could be written to."
+        default="ReadOnly", description="Whether it could be written to."
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Whole, later
+from stado_like.job.spec.fields import OneOf, Whole
 from stado_like.job.spec.metadata import PART
 from stado_like.job.spec.paths import HostPath, InnerPath, MountPath, ResourceName
 
@@ -25,19 +25,15 @@ class Volume(BaseModel):
 
     kind: Annotated[str, OneOf(limits.VOLUME_KINDS)] = Field(
         default="EmptyDir",
-        json_schema_extra=later(),
         description="EmptyDir: an empty, writable directory on the machine, removed with the task's container. Bind: "
         "a path of the machine.",
     )
-    mount_path: MountPath = Field(json_schema_extra=later(), description="Where it appears in the container.")
+    mount_path: MountPath = Field(description="Where it appears in the container.")
     host_path: HostPath | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="The machine's path, required for Bind. Only paths that the workspace is granted.",
     )
-    mode: Mode = Field(
-        default="ReadOnly", json_schema_extra=later(), description="Whether a Bind may be written to; Bind only."
-    )
+    mode: Mode = Field(default="ReadOnly", description="Whether a Bind may be written to; Bind only.")
 
 
 class DataVolumeRef(BaseModel):
@@ -45,22 +41,17 @@ class DataVolumeRef(BaseModel):
 
     model_config = PART
 
-    name: ResourceName = Field(json_schema_extra=later(), description="The drive.")
+    name: ResourceName = Field(description="The drive.")
     mount_path: MountPath | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Where it appears in the container; left out, at the drive's own place.",
     )
-    sub_path: InnerPath | None = Field(
-        default=None, json_schema_extra=later(), description="Mount only this directory of the drive."
-    )
+    sub_path: InnerPath | None = Field(default=None, description="Mount only this directory of the drive.")
     mode: Mode | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Left out, the drive's own. It can only narrow: a read-only drive is never mounted read-write.",
     )
     source_index: Annotated[int, Whole(limits.SOURCE_INDEX)] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="One source of a drive with several; left out, every source.",
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Text, WholeOrText, later
+from stado_like.job.spec.fields import OneOf, Text, WholeOrText
 from stado_like.job.spec.metadata import PART, LabelValue
 from stado_like.job.spec.paths import ResourceName
 
@@ -33,7 +33,6 @@ class NodeSelection(BaseModel):
 
     mode: Annotated[str, OneOf(limits.SELECTION_MODES)] = Field(
         default="Exact",
-        json_schema_extra=later(),
         description="Exact: tasks never share a machine; with names and no count, one task per named machine. Any: any "
         "of names, or any machine; tasks may share one. All: one task on every machine that could take it when the job "
         "is created.",
@@ -41,18 +40,15 @@ class NodeSelection(BaseModel):
     names: list[ResourceName] = Field(
         default_factory=list,
         max_length=limits.MACHINES[1],
-        json_schema_extra=later(),
         description="Candidate machines.",
     )
     count: Annotated[int, WholeOrText(limits.MACHINES, "tasks")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="How many tasks (what other systems call replicas), with Exact on distinct machines; 0 leaves it "
         "to the rest of the document. Not with machines.",
     )
     match_labels: dict[MachineLabel, LabelValue] = Field(
         default_factory=dict,
         max_length=limits.LABELS_MAX,
-        json_schema_extra=later(),
         description="Only machines that carry every one of these labels. The workspace's pools are added to it.",
     )

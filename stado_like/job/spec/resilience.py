@@ -25,13 +25,11 @@ class Stall(BaseModel):
 
     after_seconds: Annotated[int, Whole(limits.STALL_AFTER_S, "seconds")] = Field(
         default=limits.DEFAULT_STALL_AFTER_S,
-        json_schema_extra=later(),
         description="Without a line in its log, a checkpoint or a progress report for this long it is stalled; 0: "
         "never.",
     )
     restart: Annotated[bool, Flag()] = Field(
         default=False,
-        json_schema_extra=later(),
         description="Whether a stalled task is stopped and restarted, which spends max_restarts; otherwise it is only "
         "marked.",
     )
@@ -44,11 +42,10 @@ class Straggler(BaseModel):
 
     behind_steps: Annotated[int, Whole(limits.STRAGGLER_STEPS, "steps")] = Field(
         default=limits.DEFAULT_STRAGGLER_STEPS,
-        json_schema_extra=later(),
         description="How far the step it reports lags the median of its gang.",
     )
     after_seconds: Annotated[int, Whole(limits.STRAGGLER_AFTER_S, "seconds")] = Field(
-        default=limits.DEFAULT_STRAGGLER_AFTER_S, json_schema_extra=later(), description="For how long without a break."
+        default=limits.DEFAULT_STRAGGLER_AFTER_S, description="For how long without a break."
     )
 
 
@@ -57,10 +54,9 @@ class SignalBeforeLimit(BaseModel):
 
     model_config = PART
 
-    signal: Signal = Field(json_schema_extra=later(), description="The signal, sent once to the task's main process.")
+    signal: Signal = Field(description="The signal, sent once to the task's main process.")
     seconds: Annotated[int, Whole(limits.SIGNAL_BEFORE_LIMIT_S, "seconds")] = Field(
         default=limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S,
-        json_schema_extra=later(),
         description="How long before time_limit_seconds; less than it.",
     )
 
@@ -106,11 +102,14 @@ class Resilience(BaseModel):
         description="A task cut off from the store this long stops by itself; left out, never.",
     )
     signal_before_limit: SignalBeforeLimit | None = Field(
-        default=None, description="A signal that warns of the time limit."
+        default=None, json_schema_extra=later(), description="A signal that warns of the time limit."
     )
     stall: Stall | None = Field(
         default=None,
+        json_schema_extra=later(),
         description="When a task without progress is stalled, and what then; left out, tasks with GPUs are marked "
         "after 1800 seconds.",
     )
-    straggler: Straggler | None = Field(default=None, description="When a task counts as the one its gang waits for.")
+    straggler: Straggler | None = Field(
+        default=None, json_schema_extra=later(), description="When a task counts as the one its gang waits for."
+    )

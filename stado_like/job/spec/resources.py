@@ -69,10 +69,14 @@ class RequestedResources(BaseModel):
         description="Run on exactly this many machines, one task on each, with the GPUs split evenly; 0: the "
         "scheduler decides.",
     )
-    topology: Topology | None = Field(default=None, description="Rules on where tasks land relative to each other.")
-    network: Links | None = Field(default=None, description="The slowest link allowed between tasks.")
+    topology: Topology | None = Field(
+        default=None, json_schema_extra=later(), description="Rules on where tasks land relative to each other."
+    )
+    network: Links | None = Field(
+        default=None, json_schema_extra=later(), description="The slowest link allowed between tasks."
+    )
     node_selection: NodeSelection | None = Field(
-        default=None, description="Which machines, by name or label, and how many tasks."
+        default=None, json_schema_extra=later(), description="Which machines, by name or label, and how many tasks."
     )
     placement: Annotated[str, OneOf(limits.PLACEMENTS)] = Field(
         default="Any",

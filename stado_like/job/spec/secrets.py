@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Text, later
+from stado_like.job.spec.fields import Text
 from stado_like.job.spec.metadata import PART
 from stado_like.job.spec.paths import JobPath, MountPath, ResourceName, VariableName
 
@@ -50,7 +50,6 @@ class RegistrySecretRef(BaseModel):
     model_config = PART
 
     external_secret_name: ResourceName = Field(
-        json_schema_extra=later(),
         description='A credential whose value is JSON: {"username": "…", "password": "…", "server": "…"}.',
     )
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Flag, OneOf, Text, Whole, later
+from stado_like.job.spec.fields import Flag, OneOf, Text, Whole
 from stado_like.job.spec.metadata import PART
 
 
@@ -39,11 +39,9 @@ class Ulimit(BaseModel):
 
     model_config = PART
 
-    name: Annotated[str, OneOf(limits.ULIMITS)] = Field(
-        json_schema_extra=later(), description="The limit, without RLIMIT_ and in lower case."
-    )
-    soft: UlimitValue = Field(json_schema_extra=later(), description="Where it begins; -1 is unlimited.")
-    hard: UlimitValue = Field(json_schema_extra=later(), description="How far a process may raise it; -1 is unlimited.")
+    name: Annotated[str, OneOf(limits.ULIMITS)] = Field(description="The limit, without RLIMIT_ and in lower case.")
+    soft: UlimitValue = Field(description="Where it begins; -1 is unlimited.")
+    hard: UlimitValue = Field(description="How far a process may raise it; -1 is unlimited.")
 
 
 class SecurityContext(BaseModel):
@@ -53,36 +51,27 @@ class SecurityContext(BaseModel):
 
     privileged: Annotated[bool, Flag()] = Field(
         default=False,
-        json_schema_extra=later(),
         description="Every capability, every device of the machine, a writable /sys.",
     )
-    ipc_mode: Namespace = Field(
-        default="private", json_schema_extra=later(), description="host also gives the machine's /dev/shm."
-    )
-    pid_mode: Namespace = Field(
-        default="private", json_schema_extra=later(), description="host: the task sees the machine's processes."
-    )
+    ipc_mode: Namespace = Field(default="private", description="host also gives the machine's /dev/shm.")
+    pid_mode: Namespace = Field(default="private", description="host: the task sees the machine's processes.")
     cap_add: list[Capability] = Field(
         default_factory=list,
         max_length=64,
-        json_schema_extra=later(),
         description="Linux capabilities to add; the CAP_ prefix is optional.",
     )
     cap_drop: list[Capability] = Field(
         default_factory=list,
         max_length=64,
-        json_schema_extra=later(),
         description="Linux capabilities to take away; the CAP_ prefix is optional.",
     )
     security_opt: list[Annotated[str, Text(max_bytes=4096)]] = Field(
         default_factory=list,
         max_length=64,
-        json_schema_extra=later(),
         description="Passed to the container runtime as given.",
     )
     ulimits: list[Ulimit] = Field(
         default_factory=list,
         max_length=len(limits.ULIMITS),
-        json_schema_extra=later(),
         description="Resource limits; those not named keep the machine's.",
     )

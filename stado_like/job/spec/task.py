@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from stado_like.job.spec import limits
 from stado_like.job.spec.checkpoint import Checkpoint, Outputs
 from stado_like.job.spec.egress import TaskNetwork
-from stado_like.job.spec.fields import OneOf, Text, Whole, later, refused
+from stado_like.job.spec.fields import MARKED, OneOf, Text, Whole, later, refused
 from stado_like.job.spec.health import HealthCheck, MetricsEndpoint
 from stado_like.job.spec.images import Image
 from stado_like.job.spec.marked import ContextBinding, InitContainer
@@ -60,7 +60,9 @@ class TaskTemplate(BaseModel):
         description="When the machine pulls the image. None: never; the task fails if the image is not there already.",
     )
     registry_secret_ref: RegistrySecretRef | None = Field(
-        default=None, description="The credential that a private registry's image is pulled with."
+        default=None,
+        json_schema_extra=later(),
+        description="The credential that a private registry's image is pulled with.",
     )
     command: Annotated[str, Text(also=_blank)] | None = Field(
         default=None,
@@ -102,21 +104,24 @@ class TaskTemplate(BaseModel):
         default=None, description="From the stop signal to SIGKILL; left out, the machine's (30)."
     )
     volumes: list[Volume] = Field(
-        default_factory=list, max_length=limits.MOUNTS_MAX, description="Scratch directories and paths of the machine."
+        default_factory=list,
+        json_schema_extra=later(),
+        max_length=limits.MOUNTS_MAX,
+        description="Scratch directories and paths of the machine.",
     )
     datavolume_refs: list[DataVolumeRef] = Field(
-        default_factory=list, max_length=limits.MOUNTS_MAX, description="Drives to mount."
+        default_factory=list, json_schema_extra=later(), max_length=limits.MOUNTS_MAX, description="Drives to mount."
     )
     secret_refs: list[SecretRef] = Field(
         default_factory=list, max_length=limits.MOUNTS_MAX, description="Credentials, as files or variables."
     )
     configs: list[Config] = Field(default_factory=list, max_length=limits.MOUNTS_MAX, description="Literal files.")
     security_context: SecurityContext | None = Field(
-        default=None, description="Privileges, namespaces, capabilities, ulimits."
+        default=None, json_schema_extra=later(), description="Privileges, namespaces, capabilities, ulimits."
     )
-    health_check: HealthCheck | None = Field(default=None, description="A readiness probe.")
+    health_check: HealthCheck | None = Field(default=None, json_schema_extra=later(), description="A readiness probe.")
     metrics_endpoint: MetricsEndpoint | None = Field(
-        default=None, description="A Prometheus endpoint that the machine scrapes."
+        default=None, json_schema_extra=later(), description="A Prometheus endpoint that the machine scrapes."
     )
     external_accesses: Annotated[list[Any], refused(NO_EXTERNAL_ACCESS, allowed=[])] = Field(
         default_factory=list, description="Ports reachable from outside the cluster."
@@ -125,7 +130,9 @@ class TaskTemplate(BaseModel):
         default=limits.DEFAULT_HEARTBEAT_TTL_S,
         description="How long a running task may go without a heartbeat before it turns Stale, then Down.",
     )
-    network: TaskNetwork | None = Field(default=None, description="What the tasks may reach outbound.")
+    network: TaskNetwork | None = Field(
+        default=None, json_schema_extra=later(), description="What the tasks may reach outbound."
+    )
     isolation: Annotated[str, OneOf(("standard", "sandbox"))] = Field(
         default="standard",
         json_schema_extra=later("sandbox"),
@@ -135,20 +142,28 @@ class TaskTemplate(BaseModel):
     identity: Annotated[bool, refused(NO_IDENTITY, allowed=False)] = Field(
         default=False, description="A certificate and a signed token for each task."
     )
-    outputs: Outputs | None = Field(default=None, description="What a task reports when it ends.")
+    outputs: Outputs | None = Field(
+        default=None, json_schema_extra=later(), description="What a task reports when it ends."
+    )
     tools: Annotated[Any, refused(NO_TOOLS)] = Field(default=None, description="An agent's tool policy.")
     agent_sandbox: Annotated[Any, refused(NO_AGENT_SANDBOX)] = Field(default=None, description="An agent's sandbox.")
     interactive: Annotated[Any, refused(NO_CONSOLE)] = Field(
         default=None, description="A server reached through a console, such as a notebook."
     )
     init_containers: list[InitContainer] = Field(
-        default_factory=list, max_length=limits.MOUNTS_MAX, description="Containers before the task; they do not run."
+        default_factory=list,
+        json_schema_extra=MARKED,
+        max_length=limits.MOUNTS_MAX,
+        description="Containers before the task; they do not run.",
     )
     context_bindings: list[ContextBinding] = Field(
-        default_factory=list, max_length=limits.MOUNTS_MAX, description="Contexts to mount; they are not mounted."
+        default_factory=list,
+        json_schema_extra=MARKED,
+        max_length=limits.MOUNTS_MAX,
+        description="Contexts to mount; they are not mounted.",
     )
     checkpoint: Checkpoint | None = Field(
-        default=None, description="A directory that is kept from one attempt to the next."
+        default=None, json_schema_extra=later(), description="A directory that is kept from one attempt to the next."
     )
     output_file: Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=output_file_fault)] | None = Field(
         default=None,

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Whole, later
+from stado_like.job.spec.fields import OneOf, Whole
 from stado_like.job.spec.metadata import PART
 
 
@@ -22,23 +22,20 @@ class Topology(BaseModel):
 
     keep_within: Annotated[str, OneOf(limits.KEEP_WITHIN)] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="The whole run inside one machine, NVLink domain, InfiniBand fabric or rack.",
     )
     spread: Annotated[str, OneOf(limits.SPREAD)] | None = Field(
-        default=None, json_schema_extra=later(), description="One task per machine, rack or fabric."
+        default=None, description="One task per machine, rack or fabric."
     )
     max_nodes: Annotated[int, Whole(limits.MACHINES, "machines")] = Field(
-        default=0, json_schema_extra=later(), description="At most this many machines; 0 is no limit."
+        default=0, description="At most this many machines; 0 is no limit."
     )
     min_nodes: Annotated[int, Whole(limits.MACHINES, "machines")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="At least this many machines, one task on each; with max_nodes, a range to pick within.",
     )
     patience_seconds: Annotated[int, Whole(limits.PATIENCE_S, "seconds")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="A gang that could start now on a looser network waits up to this long for a tighter one.",
     )
 
@@ -50,13 +47,11 @@ class Links(BaseModel):
 
     interconnect: Annotated[str, OneOf(limits.INTERCONNECTS)] = Field(
         default="auto",
-        json_schema_extra=later(),
         description="auto: the best there is room on, Ethernet last. rdma: InfiniBand or RoCE, never plain Ethernet; "
         "each task gets the machine's RDMA devices. infiniband: InfiniBand, not RoCE. nvlink: one machine or one "
         "NVLink domain; needs GPUs.",
     )
     min_gbps: Annotated[int, Whole(limits.GBPS, "Gb/s")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="RDMA ports at least this fast, in Gb/s. More than 0 implies RDMA.",
     )
