@@ -56,3 +56,15 @@ def test_missing_bucket_is_exit_5_naming_it(stado: Stado, emulator: Server) -> N
     assert said.error["code"] == "STORE_BUCKET_MISSING"
     assert "no-such-bucket" in said.error["message"]
     assert said.out == ""
+
+
+def test_a_workspace_is_edited_on_s3(stado: Stado, emulator: Server, tmp_path: Path) -> None:
+    emulator.make_bucket("spaces")
+    url = emulator.url("spaces")
+    refused = stado("submit", "-J", "a", "-p", "3", "--store", url, "true")
+    assert refused.code == Exit.REFUSED and "--max-priority 3" in refused.err
+    assert stado("storage", "ls", "--store", url, "--json").value == []
+    assert stado("workspace", "set", "default", "--max-priority", "3", "--store", url).code == Exit.DONE
+    said = stado("workspace", "set", "default", "--bind-path", "/data", "--store", url, "--json")
+    assert (said.value["max_priority"], said.value["grants"]["bind_paths"]) == (3, ["/data"])
+    assert stado("submit", "-J", "a", "-p", "3", "--store", url, "true").code == Exit.DONE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from stado_like.job.workspace import Edit, Workspace
 from stado_like.store.memory import MemoryStore
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import Unknown, Write
+from stado_like.store.url import open_store
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock
 
@@ -23,11 +26,12 @@ KEY = keys.workspace("lab")
 
 
 class Interrupted(MemoryStore):
-    """A memory store whose next writes meet what a test chose: `before` runs ahead of a replace, `lost` swallows the
-    answer of that many replaces, `replaces` is what the probe found.
+    """A memory store whose next writes meet what a test chose: `before` runs ahead of a replace, `before_create` ahead
+    of a create, `lost` swallows the answer of that many replaces, `replaces` is what the probe found.
     """
 
     before: Callable[[], None] | None = None
+    before_create: Callable[[], None] | None = None
     lost = 0
     arrives = True
     replaces = True
@@ -35,6 +39,12 @@ class Interrupted(MemoryStore):
     @property
     def can_replace(self) -> bool:
         return self.replaces
+
+    def create(self, key: str, body: bytes) -> Write:
+        before, self.before_create = self.before_create, None
+        if before is not None:
+            before()
+        return super().create(key, body)
 
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         if key != KEY:
@@ -77,17 +87,30 @@ def test_two_editors_at_once_lose_nothing(store: Interrupted) -> None:
     assert (done.max_priority, done.quota.max_gpus, done.pools) == (1, 8, {"a": "1", "b": "2"})
 
 
+def test_many_editors_of_a_directory_lose_nothing(tmp_path: Path) -> None:
+    """Real time, real files, four threads with a store of their own each."""
+
+    def edit(who: int) -> None:
+        own = Workspaces(Bucket(open_store(f"file://{tmp_path}/store?durable=0")), lambda: None, lambda: str(who))
+        for n in range(5):
+            own.edit("lab", Edit(pools={f"p{who}-{n}": "x"}, bind_paths=(f"/{who}/{n}",)))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(edit, range(4)))
+    done = Workspaces(Bucket(open_store(f"file://{tmp_path}/store")), lambda: None, str).read("lab")
+    assert sorted(done.pools) == sorted(f"p{who}-{n}" for who in range(4) for n in range(5))
+    assert len(done.grants.bind_paths) == 20
+
+
 def void(_: object) -> None:
     """A callable for its effect."""
 
 
 def test_two_first_editors_at_once_lose_nothing(store: Interrupted) -> None:
-    """The record does not exist yet: one creates it, the other replaces what it created."""
-    late = room(store)
-    seen = store.get(KEY)
-    assert seen is None
-    room(store, "bob").edit("lab", Edit(quota={"max_gpus": 8}))
-    done = late.edit("lab", Edit(max_priority=5))
+    """Neither found a record: one creates it, the other replaces what it created."""
+    other = room(store, "bob")
+    store.before_create = lambda: void(other.edit("lab", Edit(quota={"max_gpus": 8})))
+    done = room(store).edit("lab", Edit(max_priority=5))
     assert (done.max_priority, done.quota.max_gpus, done.by) == (5, 8, "ann")
 
 
