@@ -3,6 +3,7 @@
     errors.py     the error tree; every error has a code, a message, a next step
     config.py     frozen settings: flag > STADO_* > file > default
     ambient.py    the only door to clock, randomness, pid, host name
+    asking/       how a person asks for a job: every word of an option or a keyword, read once
     job/          PURE: what a job is: specification, states, budgets, records, keys
     planning/     PURE: what should happen next, and whether a task fits a machine
     store/        bytes under keys: memory, directory, S3; knows nothing of jobs

@@ -175,6 +175,7 @@ def _one_description(options: dict[str, Any]) -> None:
                 f"--from-sbatch and --{other} exclude each other: each says what runs", "Give one of them."
             )
     given = {name: options[name] or "" for name in ("file", "from_sbatch", "each_line")}
+    given |= {"env_file": "-"} if "-" in options["env_file"] else {}
     files.only_one_is_standard_input({f"--{name.replace('_', '-')}": file for name, file in given.items()})
 
 

@@ -34,6 +34,9 @@ OTHER_NAMES: Mapping[str, str] = {
     "--cwd": "--workdir",
     "--retries": "--restarts",
     "--export": "--env",
+    "--dependency": "--after",
+    "--depends-on": "--after",
+    "--nnodes": "--machines",
     "--color": "--no-color",
 }
 """What the same thing is called elsewhere, for the hint after a mistyped option."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -237,3 +240,21 @@ def test_lines_become_entries() -> None:
 def test_lines_that_are_no_entries_are_refused(body: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         entries.lines(body, "f")
+
+
+@pytest.mark.parametrize(("gpus", "processes"), [("8", "8"), ("0", "1"), (None, "1")])
+def test_the_launcher_line_of_several_machines_as_a_shell_reads_it(
+    tmp_path: Path, gpus: str | None, processes: str
+) -> None:
+    fake = tmp_path / "torchrun"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    fake.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "7"}
+    words = launcher.torchrun(["a.py", '$(date) "x'], gpus=16, several=True)
+    ran = subprocess.run(
+        words, env=env | ({"STADO_GPU_COUNT": gpus} if gpus else {}), capture_output=True, text=True, timeout=30
+    )
+    assert ran.stdout.splitlines() == [
+        *("--nnodes=2", "--node-rank=1", f"--nproc-per-node={processes}", "--master-addr=h", "--master-port=7"),
+        *("a.py", '$(date) "x'),
+    ]
