@@ -19,7 +19,7 @@ from stado_like.bucket.finish import task_end
 from stado_like.bucket.load import Listed
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
-from stado_like.job import keys, reasons, rollup
+from stado_like.job import keys, labels, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Tombstone
 from stado_like.job.rollup import Rolled
@@ -167,9 +167,14 @@ def _read_row(look: _Look, j: JobId, wanted: Wanted) -> JobRow | None:
     if job is None:
         return None
     terms = look.bucket.terms(job)
-    if any(terms.labels.get(name) != value for name, value in wanted.labels.items()):
+    if wanted.labels and not _carries(labels.of_job(terms, job.submitted_by), terms, wanted.labels):
         return None
     return _array_row(look, j, job, terms) if terms.several else _one_task_row(look, j, job, terms)
+
+
+def _carries(found: Mapping[str, str], terms: Terms, wanted: Mapping[str, str]) -> bool:
+    """Whether a job carries every one of these labels, or one of its tasks does."""
+    return all(found.get(name) == value or labels.is_of_a_task(terms, name, value) for name, value in wanted.items())
 
 
 def _one_task_row(look: _Look, j: JobId, job: Job, terms: Terms) -> JobRow:

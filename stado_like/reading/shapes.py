@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from stado_like.job import rollup
+from stado_like.job import labels, rollup
 from stado_like.job.keys import JobId
 from stado_like.job.records import Budgets, Change, History, Job, LastFailure, LogTail
 from stado_like.job.states import IRIS_VIEW, TERMINAL_JOB, TERMINAL_TASK, JobState, TaskState
@@ -68,6 +68,7 @@ class TaskView:
     released: bool = True
     heard_s: float | None = None
     """Age of the last heartbeat, or of the claim before the first one; None when nobody holds the task."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -171,8 +172,9 @@ def job_json(view: JobView) -> dict[str, Any]:
         "history_dropped": view.history.dropped,
         "task_names": [one.name for one in view.tasks],
         "task_counts": {state.value: count for state, count in sorted(view.counts.items())},
-        "leader_task": display_name(view.terms, 0),
-        "expected_task_count": view.terms.tasks,
+        "labels": labels.of_job(view.terms, view.job.submitted_by),
+        "leader_task": display_name(view.terms, view.terms.leader),
+        "expected_task_count": view.terms.tasks if view.terms.shaped else None,
         "shape": None,
         "placement": {"nodes": [{"name": one.name, "reasons": list(one.reasons)} for one in view.nodes]},
         "cost": None,
@@ -204,6 +206,7 @@ def task_json(task: TaskView) -> dict[str, Any]:
         "exit_code": task.exit_code,
         "signal": task.signal,
         "last_failure": _failure(task.last_failure),
+        "labels": dict(task.labels),
         "stall": None,
         "progress": None,
         "heartbeat_age_s": None if task.heard_s is None else round(task.heard_s, 3),
@@ -262,8 +265,8 @@ def row_json(row: JobRow) -> dict[str, Any]:
         "started_at": iso(row.started_at),
         "finished_at": iso(row.finished_at),
         "task_counts": dict(row.counts),
-        "expected_task_count": row.terms.tasks,
-        "labels": dict(row.terms.labels),
+        "expected_task_count": row.terms.tasks if row.terms.shaped else None,
+        "labels": labels.of_job(row.terms, row.job.submitted_by),
     }
 
 

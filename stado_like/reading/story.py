@@ -56,7 +56,7 @@ def job_story(job: Job, terms: Terms, tasks: list[TaskView], rolled: Rolled, fin
     for at, step in moments:
         count += step
         if step > 0 and count == 1:
-            reason = reasons.running(1, terms.tasks, serving=False)
+            reason = reasons.running(1, terms.tasks, serving=terms.service)
             told = told.add(Change(state=JobState.RUNNING.value, reason=reason, at=at))
         elif step < 0 and count == 0 and not (over and at >= moments[-1][0]):
             told = told.add(Change(state=JobState.PENDING.value, reason=reasons.WAITING_TO_START, at=at))

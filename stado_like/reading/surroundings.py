@@ -15,9 +15,10 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys, reasons
+from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity
 from stado_like.job.spec.units import duration_text
-from stado_like.job.terms import Ask
+from stado_like.job.terms import Terms
 from stado_like.planning.fit import Machine, why_not
 from stado_like.reading.shapes import Node
 from stado_like.store.protocol import list_all
@@ -38,11 +39,11 @@ class WorkerView:
     def is_ready(self) -> bool:
         return self.capacity.accepting and not self.stale
 
-    def why_not(self, ask: Ask) -> tuple[str, ...]:
-        """What keeps such a task off this machine, as far as its last word tells; empty: it fits."""
+    def why_not(self, terms: Terms, rank: int) -> tuple[str, ...]:
+        """What keeps a task off this machine, as far as its last word tells; empty: it fits."""
         if self.stale:
             return (reasons.not_ready(f"last heard {duration_text(round(self.age_s))} ago"),)
-        said = self.capacity
+        said, ask = self.capacity, terms.for_rank(rank).ask
         machine = Machine(
             worker=said.worker,
             host=said.host,
@@ -51,8 +52,22 @@ class WorkerView:
             free_gpus=said.free.gpus,
             running=len(said.held),
             closed="" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping"),
+            labels=said.labels,
+            apart=frozenset((ask.apart,)) if ask.apart and self._holds_kin(terms, rank) else frozenset(),
         )
         return why_not(machine, ask)
+
+    def _holds_kin(self, terms: Terms, rank: int) -> bool:
+        """Whether it holds a rank of the same group. Its broadcast names attempts, and no words to keep apart by."""
+        ranks = terms.group_of(rank).ranks
+        for one in self.capacity.held:
+            try:
+                a = AttemptId.parse(one.attempt)
+            except BadRecord:
+                continue  # of a newer version, which names attempts in another way: it says nothing here
+            if (a.job.workspace, a.job.name) == (terms.workspace, terms.name) and a.rank in ranks:
+                return True
+        return False
 
 
 class Surroundings:
@@ -81,9 +96,9 @@ class Surroundings:
         promise = found.record.next_by or found.last_modified
         return WorkerView(found.record, found.age_s, found.now > promise + GRACE_S)
 
-    def nodes(self, ask: Ask) -> tuple[Node, ...]:
-        """Every machine with what keeps such a task off it."""
-        return tuple(Node(one.capacity.worker, one.why_not(ask)) for one in self.workers)
+    def nodes(self, terms: Terms, rank: int = 0) -> tuple[Node, ...]:
+        """Every machine with what keeps a task off it."""
+        return tuple(Node(one.capacity.worker, one.why_not(terms, rank)) for one in self.workers)
 
     @cached_property
     def last_tick(self) -> tuple[float, float]:

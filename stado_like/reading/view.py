@@ -16,7 +16,7 @@ A finished one-task job costs a GET of the job, a HEAD of its tombstone, a LIST 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from stado_like.bucket import load
 from stado_like.bucket.bucket import Bucket, Found
@@ -25,7 +25,7 @@ from stado_like.bucket.load import Listed, TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord, NotFound
-from stado_like.job import keys, reasons, rollup
+from stado_like.job import keys, labels, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, Claim, End, Final, Heartbeat, History, Job, Verdict
 from stado_like.job.rollup import Rolled
@@ -70,13 +70,15 @@ class Reading:
     around: Surroundings
     claims: frozenset[int]
     """Ranks of a several-task job whose open attempt may be claimed, by one listing."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """What each group that was not released waits for, once somebody asked; empty: for a tick."""
 
 
 def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) -> JobView:
     """The job as it is now. Raises `NotFound`, `StoreUnavailable`, `BadRecord`."""
     reading = _open(bucket, j, around)
     now = bucket.now()
-    tasks = _tasks(reading, now)
+    tasks = [_labelled(reading, one) for one in _tasks(reading, now)]
     rolled = _job_state(reading, tasks)
     started = min((one.started_at for task in tasks for one in task.attempts if one.started_at), default=0.0)
     finished = _finished_at(reading, tasks, rolled)
@@ -93,8 +95,12 @@ def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) ->
         history=history,
         tasks=tuple(tasks),
         now=now,
-        nodes=reading.around.nodes(reading.terms.ask) if "workers" in vars(reading.around) else (),
+        nodes=reading.around.nodes(reading.terms, _first_waiting(tasks)) if "workers" in vars(reading.around) else (),
     )
+
+
+def _first_waiting(tasks: list[TaskView]) -> int:
+    return next((one.rank for one in tasks if one.state is TaskState.PENDING and one.released), 0)
 
 
 def read_task(bucket: Bucket, j: JobId, rank: int) -> TaskView:
@@ -104,11 +110,15 @@ def read_task(bucket: Bucket, j: JobId, rank: int) -> TaskView:
         raise no_such_task(reading.job, reading.terms, rank)
     now = bucket.now()
     if reading.final is not None and rank not in reading.listed.ends:
-        return _never_ran(reading, rank)
+        return _labelled(reading, _never_ran(reading, rank))
     task = load.task_now(bucket, j, rank, reading.listed)
     if task.last is None and not _traced(reading, rank) and waiting.is_unreleased(reading, rank):
         task = TaskNow(rank, None, 0, None, released=False)
-    return _task(reading, task, now, first_waiting=True)
+    return _labelled(reading, _task(reading, task, now, first_waiting=True))
+
+
+def _labelled(reading: Reading, task: TaskView) -> TaskView:
+    return replace(task, labels=labels.of_task(reading.terms, reading.job.submitted_by, task.rank))
 
 
 def no_such_task(job: Job, terms: Terms, rank: int) -> NotFound:

@@ -1,8 +1,9 @@
 """Why a task waits, as far as a reader can tell without planning.
 
-The order of the questions: is the job being stopped; has its lane come to it; does a retry wait for its time; is it
-on the queue at all; is there a worker. A tick is named as missing only where only a tick can help: a retry that is
-due and was not moved, a job whose entries were never written.
+The order of the questions: is the job being stopped; has its lane come to it, are the groups up that its own waits for;
+does a retry wait for its time; is it on the queue at all; may only a placement start it; is there a worker. A tick is
+named as missing only where only a tick can help: a retry that is due and was not moved, a job whose entries were never
+written, a group whose time has come.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stado_like.bucket import entries, lanes
+from stado_like.bucket import entries, groups, lanes
 from stado_like.bucket.load import TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.job import keys, reasons
 from stado_like.job.records import End
 from stado_like.job.terms import Terms
+from stado_like.planning import groups as group_rule
 from stado_like.reading.shapes import iso
 from stado_like.reading.surroundings import Surroundings
 
@@ -38,13 +40,33 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
     if reading.verdict is not None:
         return Waits(verdict_reason(reading.verdict))
     if task.open is None or not task.released:
-        return Waits(reasons.array_full(terms.lane_width) if terms.release_by_end else reasons.WAITING_TO_START)
+        return Waits(_unreleased(reading, task.rank))
     due_at = _restart_at(task.last)
     if task.last is not None and due_at > now:
         return Waits(restart_reason(task.last), due_at)
     if not first:
-        return Waits(no_room(reading.around, terms), due_at)
+        return Waits(no_room(reading.around, terms, task.rank), due_at)
     return Waits(_first(reading, task, due_at, now), due_at)
+
+
+def _unreleased(reading: Reading, rank: int) -> str:
+    terms = reading.terms
+    if terms.release_by_end:
+        return reasons.array_full(terms.lane_width)
+    group = terms.group_of(rank)
+    if not group.depends_on:
+        return reasons.WAITING_TO_START
+    if group.name not in reading.groups:
+        members = groups.members(
+            reading.bucket, reading.j, terms, group_rule.awaited(terms, (group.name,)), reading.listed
+        )
+        reading.groups[group.name] = group_rule.wait_reason(terms, group, members)
+    return reading.groups[group.name] or created_by_a_tick(reading.around)
+
+
+def created_by_a_tick(around: Surroundings) -> str:
+    """It waits for nothing but the next tick."""
+    return reasons.WAITING_TO_BE_CREATED if around.ticks else no_tick(around)
 
 
 def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
@@ -58,12 +80,14 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
     if due_at and here[-1] and len(here) > 1 and now - due_at > OVERDUE_S and not reading.around.ticks:
         return no_tick(reading.around)
     if not any(here) and not any(bucket.present(keys.running(a))) and not any(bucket.present(keys.end(a))):
-        return reasons.WAITING_TO_BE_CREATED if reading.around.ticks else no_tick(reading.around)
+        return created_by_a_tick(reading.around)
+    if terms.held:
+        return terms.held
     if task.last is not None and not reading.around.workers:
-        return no_room(reading.around, terms)
+        return no_room(reading.around, terms, task.rank)
     if task.last is not None and task.last.restart:
         return restart_reason(task.last)
-    return no_room(reading.around, terms)
+    return no_room(reading.around, terms, task.rank)
 
 
 def is_unreleased(reading: Reading, rank: int) -> bool:
@@ -86,9 +110,11 @@ def restart_reason(last: End) -> str:
     return reasons.waiting_again(last.reason)
 
 
-def no_room(around: Surroundings, terms: Terms) -> str:
-    """Why an entry that anybody may claim is not claimed yet."""
-    nodes = around.nodes(terms.ask)
+def no_room(around: Surroundings, terms: Terms, rank: int = 0) -> str:
+    """Why an entry is not claimed yet: only a placement may start it, or no machine fits."""
+    if terms.held:
+        return terms.held
+    nodes = around.nodes(terms, rank)
     if not any(node.fits for node in nodes):
         return reasons.no_machine_fits(sum(one.is_ready for one in around.workers), len(nodes))
     return reasons.WAITING_TO_START

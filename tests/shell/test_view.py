@@ -274,6 +274,9 @@ TASK_SHAPE = {
     "exit_code": "NoneType",
     "signal": "NoneType",
     "last_failure": {"exit_code": "int", "reason": "str", "log": "str"},
+    "labels": {
+        "astraeus.io/created-by": "str", "job.astraeus.io/name": "str", "job.astraeus.io/replica-index": "str"
+    },
     "stall": "NoneType",
     "progress": "NoneType",
     "heartbeat_age_s": "float",
@@ -320,6 +323,7 @@ def test_json_of_a_job_keeps_its_shape(bucket: Bucket, clock: Clock) -> None:
         "history_dropped",
         "task_names",
         "task_counts",
+        "labels",
         "leader_task",
         "expected_task_count",
         "shape",

@@ -106,6 +106,8 @@ class Offer:
             running=len(reserved),
             taken_whole=any(ask.exclusive for _, ask in reserved),
             closed=reasons.under_pressure(self.closed) if self.closed else "",
+            labels=self.labels,
+            apart=frozenset(ask.apart for _, ask in reserved if ask.apart),
         )
 
     # ---- what is told

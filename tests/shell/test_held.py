@@ -1,0 +1,139 @@
+"""Jobs that only a placement may start: their entries lie in queued/held, they say why, and everything but a start can
+be done with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stado_coordinator.tick import Tick
+from stado_like.bucket import cancel, delete, entries
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.doorbell import Listener
+from stado_like.bucket.end import Seen, end_attempt
+from stado_like.job import keys
+from stado_like.job.budget import Ended
+from stado_like.job.keys import JobId
+from stado_like.job.records import Room
+from stado_like.job.states import Cause, JobState
+from stado_like.reading.awaiting import Awaited
+from stado_like.reading.listing import Wanted, list_jobs
+from stado_like.reading.queue import queue_status
+from stado_like.reading.shapes import job_json, row_json
+from stado_like.reading.view import read_job
+from stado_worker.candidates import Candidates
+from tests.builders_jobs import Clock, attempt, make_bucket, submit, worker
+
+GANG: dict[str, Any] = {"start": "Gang", "template": {"requested_resources": {"machines": 2}}}
+UNSHAPED: dict[str, Any] = {"template": {"requested_resources": {"node_selection": {"mode": "All"}}}}
+TROUBLED: dict[str, Any] = {
+    "template": {"requested_resources": {"node_selection": {"count": 5}, "gpu_requests": {"count": 12}}}
+}
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return make_bucket(Clock())
+
+
+def rows(bucket: Bucket, *prefixes: str) -> list[str]:
+    return [row.key for prefix in prefixes for row in bucket.store.list(prefix).rows]
+
+
+@pytest.mark.parametrize(
+    ("spec", "count", "reason"),
+    [
+        (GANG, 2, "Waiting for workers to start"),
+        (UNSHAPED, None, "Waiting for workers to be created"),
+        (TROUBLED, 5, "Cannot plan workers: cannot evenly distribute 12 gpus across 5 machines"),
+        ({"after": [{"job": "other", "state": "Completed"}]}, 1, "Waiting for workers to start"),
+    ],
+)
+def test_held_job_waits_where_no_worker_looks_and_says_why(
+    bucket: Bucket, spec: dict[str, Any], count: int | None, reason: str
+) -> None:
+    worker(bucket, free=Room(cpu_millis=64_000, memory_bytes=64 << 30, gpus=64))
+    j = submit(bucket, **spec)
+    assert not rows(bucket, keys.QUEUED_OPEN) and len(rows(bucket, keys.QUEUED_HELD)) == (count or 1)
+    shown = job_json(read_job(bucket, j))
+    assert (shown["status"]["state"], shown["status"]["reason"]) == ("Pending", reason)
+    assert shown["expected_task_count"] == count and shown["leader_task"] == "train-0"
+    (row,) = list_jobs(bucket, Wanted()).rows
+    assert row_json(row)["reason"] == reason and row_json(row)["expected_task_count"] == count
+    assert {one.name: one.count for one in queue_status(bucket).indexes}["held"] == (count or 1)
+
+
+def test_no_worker_hears_of_a_held_job_or_takes_it(bucket: Bucket) -> None:
+    bell = Listener(bucket)
+    bell.look()
+    submit(bucket, "one", after=[{"job": "other", "state": "Completed"}])
+    submit(bucket, "two", **GANG)
+    assert bell.look() == ()
+    candidates = Candidates(bucket)
+    candidates.sweep()
+    for key in rows(bucket, keys.QUEUED_HELD):
+        candidates.offer(key)
+    assert candidates.in_order() == [] and not candidates.strange
+
+
+@pytest.mark.parametrize("spec", [GANG, UNSHAPED, {"after": [{"job": "other", "state": "Completed"}]}])
+def test_held_job_is_cancelled_awaited_and_deleted(bucket: Bucket, spec: dict[str, Any]) -> None:
+    j = submit(bucket, **spec)
+    awaited = Awaited(bucket, j)
+    assert awaited.step() is None
+    cancel.cancel_job(bucket, j, reason="enough")
+    Tick(bucket).step()
+    over = awaited.step()
+    assert over is not None and (over.state, read_job(bucket, j).state) == (JobState.CANCELLED,) * 2
+    assert rows(bucket, "queued/", "open/", "cancels/", "running/") == []
+    delete.delete_job(bucket, j)
+    assert rows(bucket, "jobs/", "status/", "open/") == []
+
+
+def test_lost_entry_of_a_held_job_is_put_back_into_its_own_index(bucket: Bucket) -> None:
+    submit(bucket, "one", after=[{"job": "other", "state": "Completed"}])
+    submit(bucket, "two", **GANG)
+    before = rows(bucket, "queued/")
+    bucket.drop(*before)
+    Tick(bucket).step()
+    assert rows(bucket, "queued/") == before
+
+
+def test_retry_of_a_held_job_becomes_a_held_entry(bucket: Bucket) -> None:
+    j = submit(bucket, **GANG)
+    job = bucket.job(j)
+    assert job is not None
+    terms = bucket.terms(job)
+    lost = Ended(Cause.MACHINE_LOST, "gone")
+    ended = end_attempt(bucket, attempt(j), terms, lost, Seen(worker="w1")).end
+    key = entries.enqueue_after(bucket, job, terms, attempt(j, 0, 2), ended)
+    assert key.startswith(keys.QUEUED_LATER)
+    moved = entries.move_due(bucket, keys.parse_later(key))
+    assert moved is not None and moved.startswith(keys.QUEUED_HELD)
+    assert not rows(bucket, keys.QUEUED_LATER, keys.QUEUED_OPEN)
+
+
+def _late(bucket: Bucket, j: JobId, act: Any) -> list[str]:
+    """The entry of a held job comes again after `act`: what is left once a tick has swept."""
+    (key, *_) = rows(bucket, keys.QUEUED_HELD)
+    seen = bucket.store.get(key)
+    assert seen is not None
+    act()
+    bucket.store.put(key, seen.body)
+    Tick(bucket).step()
+    return rows(bucket, "queued/")
+
+
+def test_held_entry_that_comes_too_late_is_swept(bucket: Bucket) -> None:
+    """No claimer ever meets it in its gate."""
+    for name, spec in (("one", {"after": [{"job": "other", "state": "Completed"}]}), ("many", GANG)):
+        j = submit(bucket, name, **spec)
+        assert _late(bucket, j, lambda j=j: cancel.cancel_job(bucket, j)) == []
+        j = submit(bucket, f"{name}-2", **spec)
+
+        def gone(j: JobId = j) -> None:
+            cancel.cancel_job(bucket, j)
+            delete.delete_job(bucket, j)
+
+        assert _late(bucket, j, gone) == []
