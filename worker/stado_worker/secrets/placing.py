@@ -171,6 +171,7 @@ def _make_way(one: Wanted, mine: User, known: Record) -> None:
 
 def _release(records: Records, record: Record, stays: Callable[[User], bool]) -> None:
     """Let go for all users that do not stay."""
+    record = records.read(record.path) or record  # a release just before may have handed directories on to it
     staying = tuple(user for user in record.users if stays(user))
     target = _leads_to(record.path)
     is_ours = target in {user.copy for user in record.users}
