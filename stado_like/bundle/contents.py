@@ -18,6 +18,7 @@ from enum import Enum
 
 from stado_like.bundle.ignore import NAME, Ignore
 from stado_like.bundle.limits import MOST_MEMBERS
+from stado_like.bundle.unpack import leaves
 from stado_like.errors import Refused
 
 GIT = ".git"
@@ -195,7 +196,7 @@ class _Look:
                 continue
             path = os.path.join(self._folder, item.name)
             real = os.path.realpath(path)
-            if os.path.isabs(item.target) or not (real == whole or real.startswith(whole.rstrip("/") + "/")):
+            if leaves(item.name, item.target) or not (real == whole or real.startswith(whole.rstrip("/") + "/")):
                 raise Refused(
                     f"{path!r} is a link that leaves the folder, to {item.target!r}: on a worker it leads elsewhere",
                     f"Make it relative and inside the folder, put a copy in its place, or name it in {NAME}.",

@@ -15,6 +15,7 @@ import errno
 import gzip
 import io
 import os
+import posixpath
 import shutil
 import struct
 import tarfile
@@ -109,6 +110,9 @@ class _Laying:
                         raise Stopped
                     stream.left = member.size + 2 * tarfile.BLOCKSIZE
                     self._member(tar, member)
+                stream.left = HEADER_MOST_BYTES
+                while stream.read(COPIED_AT_ONCE):  # to the checksum of the compression, which stands at its end
+                    pass
         except _UNREADABLE as bad:
             raise BadArchive(f"it is no archive that can be read: {type(bad).__name__}: {bad}") from bad
         except OSError as trouble:
@@ -197,7 +201,7 @@ class _Laying:
 
     def _link(self, tar: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> None:
         to = member.linkname
-        if not to or "\0" in to or to.startswith("/") or len(to) > NAME_MOST_BYTES:
+        if not to or "\0" in to or len(to) > NAME_MOST_BYTES or leaves(name, to):
             raise BadArchive(f"{name!a} is a link that leaves the folder, to {to[:200]!a}")
         self._second_opinion(member, name)
         self._links.append((name, to))
@@ -230,6 +234,12 @@ _KINDS = {
     tarfile.FIFOTYPE: "a fifo",
     tarfile.CONTTYPE: "a contiguous file",
 }
+
+
+def leaves(name: str, to: str) -> bool:
+    """Whether a link `name` to `to` leads out by its words alone. (Whether it does by way of others is asked when all
+    are made.)"""
+    return to.startswith("/") or posixpath.normpath(posixpath.join(posixpath.dirname(name), to)).split("/")[0] == ".."
 
 
 def _inside(path: bytes, folder: bytes) -> bool:
@@ -266,9 +276,7 @@ class _Bounded(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= self.left:
-            raise BadArchive(
-                f"it has a header of more than {words(HEADER_MOST_BYTES)}, or data that belongs to no file"
-            )
+            raise BadArchive(f"it has more than {words(HEADER_MOST_BYTES)} that belong to no file")
         self.left -= size
         piece = self._plain.read(size)
         self._at += len(piece)
