@@ -36,18 +36,26 @@ WHOLE = {
 }
 
 
+KEPT = sorted(path.stem for path in VERSION_1.glob("*.json"))
+"""`entry` as version 1 first wrote it; `entry.picky` with fields that came later."""
+
+
+def _kind(kept: str) -> str:
+    return kept.partition(".")[0]
+
+
 def test_every_kind_is_kept_as_data() -> None:
-    assert sorted(path.stem for path in VERSION_1.glob("*.json")) == sorted(WHOLE)
+    assert sorted(set(map(_kind, KEPT))) == sorted(WHOLE)
 
 
-@pytest.mark.parametrize("name", sorted(WHOLE))
+@pytest.mark.parametrize("name", KEPT)
 def test_version_1_loads_and_is_written_back_unchanged(name: str) -> None:
     body = (VERSION_1 / f"{name}.json").read_bytes()
-    record = codec.decode(WHOLE[name], body, f"{name}.json")
+    record = codec.decode(WHOLE[_kind(name)], body, f"{name}.json")
     written = orjson.loads(codec.encode(record))
     kept = orjson.loads(body)
     assert {field: written[field] for field in kept} == kept
-    assert codec.decode(WHOLE[name], codec.encode(record), name) == record
+    assert codec.decode(WHOLE[_kind(name)], codec.encode(record), name) == record
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE))

@@ -1,0 +1,67 @@
+"""What a worker offers: its labels, and which tasks keep their like away; also after its agent was started again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stado_like.bucket import entries
+from stado_like.job import keys
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Claim
+from stado_like.job.terms import Ask
+from stado_like.planning.fit import why_not
+from stado_worker import recovery
+from stado_worker.holdings import keep_claim
+from stado_worker.machine.room import LiveRoom, Total
+from stado_worker.offer import Offer
+from stado_worker.shim.attempt_dir import AttemptDir
+from tests.builders_jobs import Clock, make_bucket, submit
+from tests.sim.host import _Idle
+
+GIB = 1 << 30
+A = AttemptId(JobId("default", "run", 1), 0, 1)
+PICKY = Ask(
+    1000, GIB, 0, names=("w1", "w2"), labels={"pool": "a"}, apart="default.run/", needs={"container": "no containers"}
+)
+
+
+def offer(tmp_path: Path) -> Offer:
+    room = LiveRoom(Total(4000, 8 * GIB), 0.0, cpus_given=True, memory_given=True, sampler=_Idle(4))
+    return Offer("w1", "h1", room, Clock(), tmp_path, labels={"pool": "a"})
+
+
+def test_task_that_keeps_apart_keeps_its_like_off_the_machine(tmp_path: Path) -> None:
+    here, folder = offer(tmp_path), AttemptDir.make(tmp_path, str(A), fsync=False)
+    apart = Ask(1000, GIB, 0, labels={"pool": "a"}, apart="default.run/")
+    assert why_not(here.machine([]), apart) == ()
+    held = here.machine([(folder, apart)])
+    assert why_not(held, apart) == ("another worker of this run is already on the machine",)
+    assert why_not(held, Ask(1000, GIB, 0, apart="default.other/")) == ()
+    assert why_not(held, Ask(1000, GIB, 0, labels={"pool": "b"})) == ("machine lacks label pool=b",)
+    assert why_not(held, PICKY)[-1] == "no containers"
+
+
+def test_ask_of_a_held_attempt_survives_its_agent(tmp_path: Path) -> None:
+    folder = AttemptDir.make(tmp_path, str(A), fsync=False)
+    claim = Claim(nonce="n", attempt=str(A), worker="w1", boot_id="b")
+    keep_claim(folder, claim, b"{}", PICKY, 1.0, "b", fsync=False)
+    (holding,) = recovery.look_through(tmp_path, "b", lambda name: False, lambda line: None).holdings
+    assert holding.ask == PICKY
+
+
+def test_entry_says_the_whole_ask_of_its_ranks_group() -> None:
+    bucket = make_bucket(Clock())
+    groups = [
+        {"name": name, "task_template": {"command": "x", "requested_resources": asked}}
+        for name, asked in (
+            ("a", {"machines": 2}),
+            ("b", {"node_selection": {"mode": "Any", "names": ["w1"], "match_labels": {"pool": "a"}}}),
+        )
+    ]
+    j = submit(bucket, "run", task_groups=groups)
+    job = bucket.job(j)
+    assert job is not None
+    terms = bucket.terms(job)
+    for rank, (apart, names) in enumerate((("default.run/a", ()), ("default.run/a", ()), ("", ("w1",)))):
+        ask = entries.ask_in(entries.record(terms, keys.AttemptId(j, rank, 1)))
+        assert (ask.apart, ask.names, ask) == (apart, names, terms.for_rank(rank).ask)
