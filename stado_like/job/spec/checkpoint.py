@@ -24,8 +24,7 @@ class Checkpoint(BaseModel):
     model_config = PART
 
     dir: JobPath = Field(
-        description="Where the program saves, in STADO_CHECKPOINT_DIR: absolute, or relative to the working directory, "
-        "without `..`.",
+        description="Where the program saves, in STADO_CHECKPOINT_DIR.",
     )
     interval_seconds: Annotated[int, Whole(limits.CHECKPOINT_INTERVAL_S, "seconds")] = Field(
         default=limits.DEFAULT_CHECKPOINT_INTERVAL_S,
@@ -58,6 +57,5 @@ class Outputs(BaseModel):
 
     answer_path: JobPath | None = Field(
         default=None,
-        description="A file with the task's answer, collected beside the pairs: absolute, or relative to the working "
-        "directory, without `..`. The pairs are at most 64, 4 KiB in all.",
+        description="A file with the task's answer, collected beside at most 64 pairs of 4 KiB in all.",
     )

@@ -59,7 +59,7 @@ class Allowed(BaseModel):
         description="A name that the task may resolve and reach. *.example.com is one label under it, not example.com "
         "itself.",
     )
-    cidr: Annotated[str, Text(max_bytes=64, also=_is_no_network)] | None = Field(
+    cidr: Annotated[str, Text(max_bytes=64, rule="as 10.0.0.0/8 or 10.1.2.3", also=_is_no_network)] | None = Field(
         default=None, description="An IPv4 network or address."
     )
     ports: list[Port] = Field(

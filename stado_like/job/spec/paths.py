@@ -70,19 +70,27 @@ def user_fault(user: str) -> str:
 
 
 MountPath = Annotated[
-    str, Text(max_bytes=limits.PATH_MAX_BYTES, pattern=r"/[\s\S]*", rule="an absolute path", also=_no_place)
+    str, Text(max_bytes=limits.PATH_MAX_BYTES, pattern=r"/[\s\S]*", rule="an absolute path without ..", also=_no_place)
 ]
 """Where something appears to the task."""
 
 HostPath = Annotated[
-    str, Text(max_bytes=limits.PATH_MAX_BYTES, pattern=r"/[\s\S]*", rule="an absolute path", also=_climbs_out)
+    str,
+    Text(max_bytes=limits.PATH_MAX_BYTES, pattern=r"/[\s\S]*", rule="an absolute path without ..", also=_climbs_out),
 ]
 """A path of the machine; `/` is one."""
 
-JobPath = Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=_leaves_the_job)]
+JobPath = Annotated[
+    str,
+    Text(
+        max_bytes=limits.PATH_MAX_BYTES,
+        rule="a path, absolute or relative to the working directory, without ..",
+        also=_leaves_the_job,
+    ),
+]
 """Absolute, or relative to the working directory."""
 
-InnerPath = Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=_is_inside)]
+InnerPath = Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, rule="a relative path without ..", also=_is_inside)]
 """Relative to something that is named beside it."""
 
 ResourceName = Annotated[

@@ -61,8 +61,7 @@ class Config(BaseModel):
 
     mounts: list[JobPath] = Field(
         max_length=limits.MOUNTS_MAX,
-        description="Every path that the value is written to, read-only: absolute, or relative to the working "
-        "directory, without `..`.",
+        description="Every path that the value is written to, read-only.",
     )
     value: Annotated[str, Text(empty=True)] = Field(
         description="What the file holds. The values of a template together are at most 1 MiB."

@@ -16,20 +16,15 @@ from stado_like.job.spec.fields import Flag, OneOf, Text, Whole
 from stado_like.job.spec.metadata import PART
 
 
-def bare_capability(name: str) -> str:
-    """`CAP_NET_ADMIN` and `NET_ADMIN` are one."""
-    return name.removeprefix("CAP_")
-
-
 def _unknown_capability(name: str) -> str:
-    bare = bare_capability(name)
+    bare = name.removeprefix("CAP_")
     if bare == "ALL" or bare in limits.CAPABILITIES:
         return ""
     near = get_close_matches(bare.upper(), limits.CAPABILITIES, n=1)
     return f"Must be a Linux capability such as NET_ADMIN, or ALL{f'; did you mean {near[0]}?' if near else ''}"
 
 
-Capability = Annotated[str, Text(max_bytes=64, also=_unknown_capability)]
+Capability = Annotated[str, Text(max_bytes=64, rule="as NET_ADMIN or CAP_NET_ADMIN, or ALL", also=_unknown_capability)]
 Namespace = Annotated[str, OneOf(("host", "private"))]
 UlimitValue = Annotated[int, Whole(limits.ULIMIT)]
 

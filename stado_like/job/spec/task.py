@@ -81,10 +81,10 @@ class TaskTemplate(BaseModel):
         description="Environment variables, each at most 120 KiB with its name; command, args and env together at most "
         "1 MiB. STADO_* and ASTRAEUS_* are refused.",
     )
-    user: Annotated[str, Text(max_bytes=255, also=user_fault)] | None = Field(
+    user: Annotated[str, Text(max_bytes=255, rule="a name, a uid or uid:gid", also=user_fault)] | None = Field(
         default=None,
         json_schema_extra=later(),
-        description="Who runs it: name, uid or uid:gid. Left out, the image's USER, or the worker's own user.",
+        description="Who runs it. Left out, the image's USER, or the worker's own user.",
     )
     requested_resources: RequestedResources = Field(
         default_factory=RequestedResources,
@@ -165,10 +165,19 @@ class TaskTemplate(BaseModel):
     checkpoint: Checkpoint | None = Field(
         default=None, json_schema_extra=later(), description="A directory that is kept from one attempt to the next."
     )
-    output_file: Annotated[str, Text(max_bytes=limits.PATH_MAX_BYTES, also=output_file_fault)] | None = Field(
+    output_file: (
+        Annotated[
+            str,
+            Text(
+                max_bytes=limits.PATH_MAX_BYTES,
+                rule="a path, absolute or relative to the working directory, without ..",
+                also=output_file_fault,
+            ),
+        ]
+        | None
+    ) = Field(
         default=None,
-        description="A copy of the task's log, at a path relative to the working directory or absolute, without `..`. "
-        "In it %x is the job's name, %j its id, %A the array's id, %a the array's index, %t the task's rank, %N the "
-        "machine, and %% a percent sign.",
+        description="A copy of the task's log is written there. In it %x is the job's name, %j its id, %A the array's "
+        "id, %a the array's index, %t the task's rank, %N the machine, and %% a percent sign.",
     )
     resilience: Resilience = Field(default_factory=Resilience, description="How it is stopped and restarted.")
