@@ -11,7 +11,7 @@ written, or the next attempt could run beside the remains of this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
@@ -23,7 +23,9 @@ from stado_like.job.states import Cause
 from stado_worker import recovery
 from stado_worker.holdings import Holding
 from stado_worker.launcher import Launcher
-from stado_worker.shim import report
+from stado_worker.secrets import private
+from stado_worker.secrets.placing import remove_left_behind
+from stado_worker.shim import report, workplace
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.task import Read
@@ -52,15 +54,22 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     if never_started:
         return _undeliver(bucket, holding)
     read = recovery.task_of(bucket, holding)
+    notes = workplace.close(folder)
     if read is None:
+        remove_left_behind(folder.path)
         drop_orphan(bucket, holding.a, holding.claim.queue_key)
         report.note_done(folder, ours=False)
         return Ending()
-    shipping = LogShipping.carry_on(bucket, read.a, folder.log)
+    masks = private.masks_of(folder.path, read.terms.secret_refs)
+    shipping = LogShipping.carry_on(bucket, read.a, folder.log, masks=masks)
     if facts is None:
         facts = _lost(bucket, read, holding, rebooted=rebooted)
+    if notes and not facts.record:
+        facts = replace(facts, notes=(*facts.notes, *notes))
     facts = report.composed(bucket, read, folder, facts, shipping)
-    return Ending(report.send(bucket, read, folder, facts, mending=True), facts.cause is Cause.UNDELIVERED)
+    made = report.send(bucket, read, folder, facts, mending=True)
+    remove_left_behind(folder.path)
+    return Ending(made, facts.cause is Cause.UNDELIVERED)
 
 
 def _never_started(folder: AttemptDir, *, rebooted: bool) -> bool:

@@ -12,7 +12,9 @@ connection alone is dead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
@@ -38,14 +40,23 @@ class Io:
     """Driven by `step()`: does what is due, says how many seconds it may sleep; None: there is nothing left to do."""
 
     def __init__(
-        self, read: Read, life: Life, bucket: Bucket, folder: AttemptDir, shipping: LogShipping, ambient: Ambient
+        self,
+        read: Read,
+        life: Life,
+        bucket: Bucket,
+        folder: AttemptDir,
+        shipping: LogShipping,
+        ambient: Ambient,
+        close: Callable[[], tuple[str, ...]] = lambda: (),
     ) -> None:
+        """`close` clears up after the tree is gone, before the end is reported; it returns notes for people."""
         self._read = read
         self._life = life
         self._bucket = bucket
         self._folder = folder
         self._shipping = shipping
         self._ambient = ambient
+        self._close = close
         self._seq = 0
         self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
         self._ship_due_s = ambient.boot_s() + GROWTH_EVERY_S
@@ -200,6 +211,10 @@ class Io:
     # ---- end
 
     def _report(self, over: Over) -> None:
-        known = self._facts or report.facts_of(self._read, self._life, over)
+        known = self._facts
+        if known is None:
+            known = report.facts_of(self._read, self._life, over)
+            known = replace(known, notes=(*known.notes, *self._close()))
+            self._facts = known
         self._facts = report.composed(self._bucket, self._read, self._folder, known, self._shipping)
         report.send(self._bucket, self._read, self._folder, self._facts)

@@ -86,6 +86,10 @@ class PreparingThread:
     def give_up(self) -> None:
         self._unwanted.set()
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
     def _run(self) -> None:
         try:
             outcome: Prepared | Unprepared = self._work(self._life.say, self._unwanted.wait)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,13 +71,16 @@ class ProcessRunner:
         env: Mapping[str, str],
         group: AttemptGroup | None,
         ambient: Ambient,
+        opened: Callable[[str], None] = lambda cwd: None,
     ) -> None:
+        """`opened` is told the working directory once the log is there, before the command starts."""
         self._folder = folder
         self._command = command
         self._cwd = cwd
         self._env = env
         self._group = group
         self._ambient = ambient
+        self._opened = opened
         self._child: Child | None = None
         self._tree: Tree | None = None
 
@@ -96,6 +99,7 @@ class ProcessRunner:
                 command_exit=None,
             ) from error
         try:
+            self._opened(self._cwd)
             self._child = start(
                 self._command,
                 cwd=self._cwd,

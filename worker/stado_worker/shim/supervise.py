@@ -30,6 +30,7 @@ from stado_like.job.records import Doorbell, End, Heartbeat, Stop, Verdict
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
+from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import process, report
 from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup, group_name
@@ -38,9 +39,11 @@ from stado_worker.shim.environment import build
 from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import LogShipping
+from stado_worker.shim.preparing import PreparingThread
 from stado_worker.shim.report import Facts
 from stado_worker.shim.runner import ProcessRunner
 from stado_worker.shim.task import Read, Task, read_task, told
+from stado_worker.shim.workplace import Workplace
 
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARM_TASKS = 200
@@ -130,24 +133,24 @@ class _Supervisor:
             wake_control=self._wake_control,
         )
         self._group = group
-        self._runner = self._make_runner()
-        self._control = Control(read, self._life, self._runner, folder.stop, ambient, self._keep_exit)
         meter = Meter()
         store = MeteredStore(_prepared.get(read.task.store) or open_store(read.task.store), meter)
         bucket = Bucket(store, ambient=ambient)
-        shipping = LogShipping(bucket, read.a, folder.log)
-        self._io = Io(read, self._life, bucket, folder, shipping, ambient)
+        shipping = LogShipping(bucket, read.a, folder.log, masks=None if read.terms.secret_refs else NO_MASKS)
+        self._workplace = Workplace(read, folder, bucket, shipping)
+        self._preparing = PreparingThread(self._life, self._workplace.prepare) if self._workplace.takes_time else None
+        self._runner = self._make_runner()
+        self._control = Control(
+            read, self._life, self._runner, folder.stop, ambient, self._keep_exit, preparing=self._preparing
+        )
+        self._io = Io(read, self._life, bucket, folder, shipping, ambient, self._workplace.close)
 
     def _make_runner(self) -> ProcessRunner:
         read, folder = self._read, self._folder
-        cwd = read.terms.workdir or read.terms.cwd
-        if not cwd:
-            scratch = folder.path / "scratch"
-            with suppress(OSError):  # a full disk: the start says so
-                scratch.mkdir(exist_ok=True)
-            cwd = str(scratch)
-        env = build(os.environ, read.terms.env, told(read, str(folder.stop), str(folder.path)))
-        return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient)
+        cwd = self._workplace.folder_to_run_in()
+        env = build(os.environ, read.terms.env, told(read, str(folder.stop), str(folder.path), self._ambient.host))
+        opened = self._workplace.opened
+        return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient, opened)
 
     def run(self) -> bool:
         """True: in order, and nothing is left that could reach into another attempt."""
@@ -166,7 +169,10 @@ class _Supervisor:
         signal.set_wakeup_fd(-1)
         os.close(self._wake_read)
         os.close(self._wake_write)
+        self._workplace.clear()
         over = self._life.over
+        if self._preparing is not None and self._preparing.is_alive:
+            return False  # a preparation that was given up has not noticed yet
         if self._life.fenced or self._control.complaint or over is None or over.notes:
             return False  # something outlived the command, or would not die: whatever it was, it ends with this process
         if not self._folder.is_done():
