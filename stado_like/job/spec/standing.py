@@ -263,15 +263,15 @@ def _below(path: str) -> str:
 
 
 def _says_something(field: _Field, value: Any) -> bool:
-    """Whether a part says more than its defaults do."""
+    """Whether a part says more than its defaults do; one with a required field always does."""
     if field.kind.holder:
         return bool(value)
-    model = field.kind.model
-    assert model is not None
-    return any(
-        _says_something(inner, value[inner.name])
-        if inner.kind.model is not None and not inner.kind.holder
-        else value[inner.name] != inner.default()
-        for inner in _fields(model, field.own)
-        if inner.name in value
-    )
+    assert field.kind.model is not None
+    return bool(value != _all_defaults(field.kind.model))
+
+
+@cache
+def _all_defaults(model: type[BaseModel]) -> dict[str, Any] | None:
+    if any(info.is_required() for info in model.model_fields.values()):
+        return None
+    return model().model_dump(exclude_none=True)
