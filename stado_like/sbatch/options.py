@@ -185,5 +185,6 @@ def named(word: str) -> list[Option]:
 
 def meant(word: str) -> str:
     """The option that a mistyped `--word` is close to; empty when it is like none."""
-    near = get_close_matches(word, OPTIONS, n=1, cutoff=0.8)
+    alike = [name for name in OPTIONS if abs(len(name) - len(word)) <= 2]
+    near = get_close_matches(word, alike, n=1, cutoff=0.75)
     return near[0] if near else ""

@@ -69,7 +69,7 @@ def shape(given: Mapping[str, Directive], say: Say, *, srun: bool) -> Shape:
     found = Shape()
     tasks = _tasks(given, say, names, gpus, srun=srun)
     gpu_total = gpus.total(given, tasks)
-    cores = _cores(given, tasks, gpu_total)
+    cores = _cores(given, say, tasks, gpu_total)
     memory = _memory(given, say, tasks, cores, gpu_total)
     if memory is not None:
         found.resources |= {"cpu_cores": cores, "memory_bytes": memory}
@@ -124,8 +124,10 @@ def _tasks(given: Mapping[str, Directive], say: Say, names: tuple[str, ...], gpu
     return _Tasks(nodes, tasks, tasks if srun else nodes, per_task)
 
 
-def _cores(given: Mapping[str, Directive], tasks: _Tasks, gpu_total: int) -> int:
-    if "cpus-per-gpu" in given and "cpus-per-task" not in given:
+def _cores(given: Mapping[str, Directive], say: Say, tasks: _Tasks, gpu_total: int) -> int:
+    if "cpus-per-gpu" in given and "cpus-per-task" in given:
+        say(given["cpus-per-gpu"], f"--cpus-per-task says the cores, in line {given['cpus-per-task'].line}")
+    elif "cpus-per-gpu" in given:
         each = quantities.count(given["cpus-per-gpu"])
         if not gpu_total:
             raise given["cpus-per-gpu"].refused("the script asks for no GPU", "it together with --gpus or --gres=gpu:N")
