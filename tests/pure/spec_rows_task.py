@@ -93,8 +93,8 @@ WHAT_RUNS = [
     text(
         f"{TEMPLATE}.output_file",
         ABSENT,
-        ("out.log", "logs/%x-%j_%A.%a.%t.%N", "/var/log/%%", "100%%", "%%j"),
-        ("", "%", "a%", "%q", "%%%", "%3t", "logs/", "/", "../out", "a/../b", "a" * 4096),
+        ("out.log", "logs/%x-%j_%A.%a.%t.%N", "/var/log/%%", "100%%", "%%j", "../%3a-%04t", "%u/%J%b%n%s", "a\\%q"),
+        ("", "%", "a%", "%q", "%%%", "%3", "%-3t", "logs/", "/", "..", "a" * 4096),
     ),
 ]  # fmt: skip
 

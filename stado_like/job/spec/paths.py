@@ -12,8 +12,8 @@ from typing import Annotated, Final
 from stado_like.job.spec import limits
 from stado_like.job.spec.fields import Text, shown
 
-PLACEHOLDERS: Final = "%x, %j, %A, %a, %t, %N and %%"
-_PLACEHOLDER: Final = re.compile(r"%[xjAatN%]")
+PLACEHOLDERS: Final = "%x, %j, %J, %A, %a, %b, %t, %n, %N, %s, %u and %%, numbers also with a width (%4t)"
+_PLACEHOLDER: Final = re.compile(r"%[0-9]*[AabJjntxNsu%]")
 _USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?")
 _ID_MAX: Final = (1 << 32) - 2  # the last one means "unchanged"
 
@@ -52,12 +52,13 @@ def _reserved_variable(name: str) -> str:
 
 
 def output_file_fault(path: str) -> str:
-    """What is wrong with a log's path; empty when nothing is."""
-    stray = _PLACEHOLDER.sub("", path)
+    """What is wrong with a log's path; empty when nothing is. As with sbatch, `..` is no mistake, and a backslash
+    anywhere switches the letters off."""
+    stray = "" if "\\" in path else _PLACEHOLDER.sub("", path)
     if "%" in stray:
         at = stray.index("%")
         return f"Must use % only as {PLACEHOLDERS}, has {shown(stray[at : at + 2])}"
-    return "Must name a file" if path.endswith("/") else _leaves_the_job(path)
+    return "Must name a file, not a folder" if path.endswith("/") or path in (".", "..") else ""
 
 
 def user_fault(user: str) -> str:
