@@ -12,7 +12,7 @@ import pytest
 
 from stado_like.errors import InvalidSpecification
 from stado_like.job.spec.complaints import parts, path_of
-from stado_like.job.spec.validate import json_schema, validate
+from stado_like.job.spec.validate import validate
 from tests.pure.spec_rows import ABSENT, REQUIRED, As, Row, around, look, put, smallest, steps, with_row
 from tests.pure.spec_rows_job import JOB_ROWS
 from tests.pure.spec_rows_task import TASK_ROWS
@@ -98,16 +98,3 @@ def test_range_sentence_is_the_published_one() -> None:
     assert error.as_json()["detail"] == {
         "task_template.time_limit_seconds": "Must be between 60 and 31622400 seconds, got 30"
     }
-
-
-def test_schema_names_every_field_with_its_description() -> None:
-    schema = json_schema()
-    json.dumps(schema)
-    described = {"Document": schema, **schema["$defs"]}
-    for model in parts().values():
-        properties = described[model.__name__]["properties"]
-        assert set(properties) == set(model.model_fields)
-        assert all(each.get("description") for each in properties.values()), model
-        assert described[model.__name__]["additionalProperties"] is False
-    limit = described["TaskTemplate"]["properties"]["time_limit_seconds"]
-    assert {"type": "integer", "minimum": 60, "maximum": 31_622_400} in limit["anyOf"]
