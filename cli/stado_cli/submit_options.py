@@ -33,7 +33,14 @@ WHAT: Options = (
     ("--from-sbatch", "FILE", {"help": "A script with #SBATCH lines: they are read, and CMD is its arguments."}),
     ("--torchrun", "", {"help": "CMD is a PyTorch program: start it by torchrun, one process for each GPU."}),
     ("--image", "IMAGE", {"help": "A container image. Default: none, a process of the machine."}),
-    ("--workdir", "DIR", {"help": "Where it runs. Default, on a file:// store: this directory."}),
+    (
+        "--workdir",
+        "DIR",
+        {
+            "help": "Where it runs. On a file:// store DIR itself, by default this directory; elsewhere what DIR holds "
+            "is shipped with the job, by default nothing."
+        },
+    ),
     ("-e --env", "K=V | K", {"multiple": True, "help": "A variable; K alone copies it from here. Nothing else is."}),
     (
         "--env-file",

@@ -19,7 +19,7 @@ def stored_form(context: Context, client: Client, said: Asked, request_id: str) 
     for sentence in said.notes:
         context.output.note(sentence)
     document = client.document(said.spec, request_id)
-    metadata, asked = document["metadata"], said.spec.document.get("metadata", {})
+    metadata, asked = document["metadata"], said.spec.document.get("metadata") or {}
     if metadata.get("parent") and "parent" not in asked:
         context.output.note(
             f"child of {metadata['parent']}, in which this runs: it ends with it (--detached: it does not)"

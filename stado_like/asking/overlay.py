@@ -38,6 +38,8 @@ def _without_other_ways(spec: Mapping[str, Any], over: Mapping[str, Any]) -> dic
         left.pop("array", None)
     if "start" in over:
         left.pop("policy", None)
+    if "workdir" in over:
+        left = {key: value for key, value in left.items() if key not in ("bundle", "cwd")}
     template, said = left.get("task_template"), over.get("task_template")
     if isinstance(template, Mapping) and isinstance(said, Mapping):
         left["task_template"] = _template_without(template, said)
@@ -57,12 +59,15 @@ def _template_without(template: Mapping[str, Any], said: Mapping[str, Any]) -> d
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` laid on `under`, mapping by mapping; lists and values are replaced whole. Neither is changed."""
+    """`over` laid on `under`, mapping by mapping; lists and values are replaced whole. Neither is changed.
+
+    Where a mapping is laid over something that is none, what the file holds stays: it is wrong, and is judged as such.
+    """
     out: dict[str, Any] = dict(under)
     for key, value in over.items():
         below = out.get(key)
-        if isinstance(value, Mapping) and not value and key in out:
-            continue  # nothing was said: what the file holds is judged as it stands, also where it is no mapping
+        if isinstance(value, Mapping) and key in out and (not value or not isinstance(below, Mapping | None)):
+            continue
         if isinstance(value, Mapping) and isinstance(below, Mapping):
             out[key] = merged(below, value)
         elif isinstance(value, Mapping):

@@ -86,6 +86,14 @@ def test_options_of_a_template_do_not_go_with_groups(stado: Stado, here: Path) -
     assert said.code == 2 and "task_groups" in said.err and "env and time_limit_seconds" in said.err
 
 
+def test_what_a_file_holds_in_the_wrong_form_is_not_hidden_by_options(stado: Stado) -> None:
+    body = b'{"metadata": [], "spec": {"task_template": {"command": "x", "env": [], "requested_resources": 5}}}'
+    said = stado("submit", "--json", "-f", "-", "-J", "a", "-e", "A=1", "-G", "2", "true", stdin=body)
+    assert said.code == 2
+    at = "task_template."
+    assert {"metadata", f"{at}env", f"{at}requested_resources"} <= set(said.error["detail"])
+
+
 @pytest.mark.parametrize("option", ["-f", "--env-file", "--each-line", "--from-sbatch"])
 @pytest.mark.parametrize("file", ["absent", "."])
 def test_a_file_that_cannot_be_read_is_one_error(stado: Stado, here: Path, option: str, file: str) -> None:

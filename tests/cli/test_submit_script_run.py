@@ -26,7 +26,8 @@ def test_what_runs_is_what_was_submitted(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "go.sh").write_text('#!/bin/bash -eu\npwd; echo "$0|$1|$#|$A"; false || echo kept\n')
     (tmp_path / "go.py").write_text(
-        f"#!{sys.executable}\nimport os, sys\nprint(sys.argv[1:], os.path.basename(__file__), os.getcwd())\nsys.exit(3)\n"
+        f"#!{sys.executable}\nimport os, sys\n"
+        "print(sys.argv[1:], os.path.basename(__file__), os.getcwd())\nsys.exit(3)\n"
     )
     (tmp_path / "lines").write_text("a  b\n\n$HOME\n")
     value = "one\n two 'x' \"$y\" \\ é"

@@ -208,6 +208,7 @@ def test_merged_changes_neither() -> None:
     assert merged(under, {"a": {"c": [2]}, "e": {"f": 1}}) == {"a": {"b": 1, "c": [2]}, "d": 1, "e": {"f": 1}}
     assert under == {"a": {"b": 1, "c": [1]}, "d": 1}
     assert merged({"spec": []}, {"spec": {}}) == {"spec": []}
+    assert merged({"spec": [], "a": None}, {"spec": {"b": 1}, "a": {"c": 1}}) == {"spec": [], "a": {"c": 1}}
 
 
 def test_variables_and_labels() -> None:
