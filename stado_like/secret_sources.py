@@ -26,7 +26,7 @@ FORMS = "env:NAME, file:/path, ssm:NAME or secretsmanager:NAME"
 NOT_SHOWN = "what stands there is not repeated, since it may be the value itself"
 MOST_SOURCES = 1000
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -74,7 +74,7 @@ def parse_table(table: object) -> tuple[dict[str, Credential], dict[str, str]]:
     for name, entry in table.items():
         where = f"secrets.{name}"
         if not _NAME.match(str(name)):
-            wrong[where] = "the name should be letters, digits, '.', '-' and '_', beginning with a letter or digit"
+            wrong[where] = "the name should be letters, digits, '.', '-' and '_', beginning with a letter, digit or '_'"
         elif isinstance(entry, Mapping):
             found[name] = _of_keys(entry, where, wrong)
         else:

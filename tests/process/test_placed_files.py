@@ -312,10 +312,11 @@ def killed_at(count: int, work: Callable[[], object]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("host", ["memory"], indirect=True)
 @pytest.mark.parametrize("when", ["placing", "removing"])
 def test_killed_at_any_change_leaves_nothing_that_is_not_removed(host: Host, when: str) -> None:
     folder = host.attempt(0)
-    configs = [{"mounts": [f"etc/app/{name}.conf" for name in "abcd"], "value": "a"}]
+    configs = [{"mounts": [f"etc/app/{name}.conf" for name in "abc"], "value": "a"}]
     secrets = {host.path("run/keys"): SECRET}
     count, goes_on = 0, True
     while goes_on:
