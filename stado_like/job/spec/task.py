@@ -178,7 +178,7 @@ class TaskTemplate(BaseModel):
     ) = Field(
         default=None,
         description="A copy of the task's log is written there. In it %x is the job's name, %j its id, %A the array's "
-        "id, %a the array's index, %t the task's rank, %N the machine, and %% a percent sign; sbatch's other letters and "
-        "widths (%4t) work too.",
+        "id, %a the array's index, %t the task's rank, %N the machine, and %% a percent sign; sbatch's other letters "
+        "and widths (%4t) work too.",
     )
     resilience: Resilience = Field(default_factory=Resilience, description="How it is stopped and restarted.")
