@@ -6,6 +6,7 @@ nothing but the document when the number is `machines`; where it comes from else
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -123,7 +124,7 @@ def gpu_ids_are_the_count(asked: Mapping[str, Any], at: str) -> Complaints:
         return {}
     found: Complaints = {}
     count = whole(gpus, "count", 0, limits.GPUS)
-    twice = next((each for n, each in enumerate(ids) if each in ids[:n]), None) if len(ids) != len(set(ids)) else None
+    twice = next((each for each, times in Counter(ids).items() if times > 1), None)
     if twice is not None:
         found[f"{at}.gpu_requests.ids"] = f"{twice[:60]} stands twice; give each GPU once"
     elif count and count != len(ids):
