@@ -173,6 +173,13 @@ def test_what_the_kernel_would_refuse_is_refused_here() -> None:
     assert detail_of(job({"args": ["é" * 65_000]})), "bytes are counted, not characters"
 
 
+def hostile_groups() -> list[dict[str, Any]]:
+    """Each waits for all, under names that no terminal should see."""
+    names = [f"\x1b[31m{n}\n" for n in range(100)]
+    waits = [{"group_name": name} for name in [*names, "\0" * 5_000]]
+    return [{"name": name, "task_template": {"command": "true"}, "depends_on": waits[:100]} for name in names]
+
+
 def test_hostile_documents_get_a_short_answer_quickly() -> None:
     """However large the mistake: bounded detail, bounded sentences, under a second."""
     for document in (
@@ -182,6 +189,11 @@ def test_hostile_documents_get_a_short_answer_quickly() -> None:
         job({"args": ["x" * 130_000] * 3_000}),
         job({"command": "\x1b[31m" * 1_000_000}),
         {"metadata": {"name": "x" * 5_000_000}, "spec": {"x" * 5_000_000: 1}},
+        job(after=[{"job": "train"}] * 50_000, collect=[1] * 50_000),
+        job(array={"indices": [None] * 100_000, "entries": ["x" * 100_000] * 10_000}),
+        job(start=[], policy={}, lifetime=[], task_groups=[{"name": []}], leader_group={}),
+        {"metadata": {"name": "x"}, "spec": {"task_groups": [{"name": n} for n in range(50_000)]}},
+        {"metadata": {"name": "x" * 50}, "spec": {"leader_group": "\x1b" * 100, "task_groups": hostile_groups()}},
     ):
         began = time.process_time()  # of this process: other tests run beside it
         detail = detail_of(document)

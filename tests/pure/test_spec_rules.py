@@ -129,9 +129,9 @@ BROKEN: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
         rules.named_groups_exist,
         groups("a", ("b", "c"), leader_group="d", complete_with="e"),
         {
-            "task_groups[1].depends_on[0].group_name": "Must name one of the job's groups (a, b), got 'c'",
-            "leader_group": "Must name one of the job's groups (a, b), got 'd'",
-            "complete_with": "Must name one of the job's groups (a, b), got 'e'",
+            "task_groups[1].depends_on[0].group_name": "Must name one of the job's groups (a, b), got c",
+            "leader_group": "Must name one of the job's groups (a, b), got d",
+            "complete_with": "Must name one of the job's groups (a, b), got e",
         },
     ),
     (

@@ -55,7 +55,8 @@ def shown(value: object) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, str):
-        cut = value if len(value) <= 60 else value[:60] + "…"
+        most = 60 if value[:60].isprintable() else 20  # an escaped character is six
+        cut = value if len(value) <= most else value[:most] + "…"
         return f"the text {json.dumps(cut, ensure_ascii=not cut.isprintable())}"
     if isinstance(value, dict):
         return "a mapping"

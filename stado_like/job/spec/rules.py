@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from stado_like.job.shape import shape_of
 from stado_like.job.spec import limits, rules_task, units
+from stado_like.job.spec.as_written import NOTHING, part
 
 Complaints = dict[str, str]
 Rule = Callable[[Mapping[str, Any]], Complaints]
-_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def contradictions(document: Mapping[str, Any]) -> Complaints:
     """Every contradiction of a document in any state of disrepair; empty when there is none."""
-    spec = _part(document, "spec")
+    spec = part(document, "spec")
     found: Complaints = {}
     for rule in SPEC_RULES:
         found.update(rule(spec))
@@ -57,11 +57,6 @@ def start_of(spec: Mapping[str, Any]) -> str:
     return said if isinstance(said, str) else ""
 
 
-def _part(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = of.get(name)
-    return part if isinstance(part, dict) else _NOTHING
-
-
 def _whole(value: object, bounds: tuple[int, int]) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and bounds[0] <= value <= bounds[1]
 
@@ -74,7 +69,7 @@ def _given(spec: Mapping[str, Any], name: str) -> bool:
 
 
 def template_or_groups(spec: Mapping[str, Any]) -> Complaints:
-    if spec is _NOTHING:
+    if spec is NOTHING:
         return {}  # there is no spec, which is said already
     grouped = spec.get("task_groups", []) != []  # of whatever type: what is wrong with it is said already
     if grouped and _given(spec, "task_template"):
@@ -97,8 +92,8 @@ def array_stands_alone(spec: Mapping[str, Any]) -> Complaints:
 
 
 def array_size_is_its_lists(spec: Mapping[str, Any]) -> Complaints:
-    array = _part(spec, "array")
-    if array is _NOTHING:
+    array = part(spec, "array")
+    if array is NOTHING:
         return {}
     size = array.get("size")
     lengths = {name: len(array[name]) for name in ("indices", "entries") if isinstance(array.get(name), list)}
@@ -119,7 +114,7 @@ def array_size_is_its_lists(spec: Mapping[str, Any]) -> Complaints:
 
 
 def array_cap_fits(spec: Mapping[str, Any]) -> Complaints:
-    array = _part(spec, "array")
+    array = part(spec, "array")
     size, cap = array_size(array), array.get("max_parallel", 0)
     if not _whole(size, limits.ARRAY_SIZE) or not _whole(cap, (0, limits.ARRAY_SIZE[1])) or cap <= size:
         return {}
@@ -135,7 +130,7 @@ def array_size(array: Mapping[str, Any]) -> Any:
 
 
 def array_indices_ascend(spec: Mapping[str, Any]) -> Complaints:
-    indices = _part(spec, "array").get("indices")
+    indices = part(spec, "array").get("indices")
     if not isinstance(indices, list):
         return {}
     for place, (before, after) in enumerate(pairwise(indices[: limits.ARRAY_SIZE[1]]), 1):
@@ -145,7 +140,7 @@ def array_indices_ascend(spec: Mapping[str, Any]) -> Complaints:
 
 
 def array_entries_fit(spec: Mapping[str, Any]) -> Complaints:
-    entries = _part(spec, "array").get("entries")
+    entries = part(spec, "array").get("entries")
     if not isinstance(entries, list):
         return {}
     total = sum(len(each.encode("utf-8", "surrogatepass")) for each in entries if isinstance(each, str))
@@ -235,8 +230,14 @@ def _waited_for(group: Mapping[str, Any]) -> list[tuple[int, str]]:
 
 
 def _no_such_group(name: str, known: Mapping[str, int]) -> str:
-    shown = ", ".join(list(known)[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-    return f"Must name one of the job's groups ({shown[:300]}), got {name[:60]!a}"
+    shown = ", ".join(_said(one) for one in list(known)[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
+    return f"Must name one of the job's groups ({shown[:300]}), got {_said(name)}"
+
+
+def _said(name: str) -> str:
+    """A name as a sentence may show it, whatever the document held."""
+    cut = name[: limits.GROUP_NAME_MAX]
+    return cut if cut.isprintable() else ascii(cut[:10])[1:-1]
 
 
 def groups_wait_in_no_circle(spec: Mapping[str, Any]) -> Complaints:
@@ -259,7 +260,7 @@ def groups_wait_in_no_circle(spec: Mapping[str, Any]) -> Complaints:
         circle.append(next(name for name in waits[circle[-1]] if name in left))
     circle = circle[circle.index(circle[-1]) :]
     index = group_names(spec)[circle[0]]
-    said = " -> ".join(name[:57] for name in circle[:5]) + (" -> …" if len(circle) > 5 else "")
+    said = " -> ".join(_said(name) for name in circle[:5]) + (" -> …" if len(circle) > 5 else "")
     return {f"task_groups[{index}].depends_on": f"Groups must not wait for each other in a circle: {said}"}
 
 
@@ -267,8 +268,8 @@ def groups_wait_in_no_circle(spec: Mapping[str, Any]) -> Complaints:
 
 
 def name_leaves_room_for_groups(document: Mapping[str, Any]) -> Complaints:
-    name = _part(document, "metadata").get("name")
-    named = [each for each in group_names(_part(document, "spec")) if len(each) <= limits.GROUP_NAME_MAX]
+    name = part(document, "metadata").get("name")
+    named = [each for each in group_names(part(document, "spec")) if len(each) <= limits.GROUP_NAME_MAX]
     if not named or not isinstance(name, str) or len(name) > limits.NAME_MAX:
         return {}
     longest = max(named, key=len)
@@ -276,17 +277,17 @@ def name_leaves_room_for_groups(document: Mapping[str, Any]) -> Complaints:
     if len(name) <= room:
         return {}
     return {
-        "metadata.name": f"Must be at most {room} characters with the group {longest} ({limits.NAME_MAX} minus its "
-        f"length minus 1), got {len(name)}"
+        "metadata.name": f"Must be at most {room} characters with the group {_said(longest)} "
+        f"({limits.NAME_MAX} minus its length minus 1), got {len(name)}"
     }
 
 
 def job_waits_for_others(document: Mapping[str, Any]) -> Complaints:
-    listed, metadata = _part(document, "spec").get("after"), _part(document, "metadata")
+    listed, metadata = part(document, "spec").get("after"), part(document, "metadata")
     name, workspace = metadata.get("name"), metadata.get("workspace", limits.DEFAULT_WORKSPACE)
     return {
         f"after[{place}].job": "A job cannot wait for itself"
-        for place, each in enumerate(listed if isinstance(listed, list) else [])
+        for place, each in enumerate(listed[: limits.AFTER_MAX] if isinstance(listed, list) else [])
         if isinstance(each, dict) and each.get("job") in (name, f"{workspace}/{name}") and isinstance(name, str)
     }
 
