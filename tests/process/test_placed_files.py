@@ -15,12 +15,17 @@ from typing import Any
 
 import pytest
 
+from stado_like.job.keys import AttemptId
 from stado_worker.secrets import placing, private
-from stado_worker.secrets.masking import NO_MASKS, Masks
+from stado_worker.secrets.deliver import deliver
+from stado_worker.secrets.masking import Masks
 from stado_worker.secrets.placing import place, remove_left_behind, remove_of_the_dead, remove_placed
 from stado_worker.secrets.records import Records
+from stado_worker.secrets.table import Table
 from stado_worker.shim.attempt_dir import AttemptDir
-from stado_worker.shim.preparing import CouldNotPrepare
+from stado_worker.shim.log_shipping import LogShipping
+from stado_worker.shim.preparing import CouldNotPrepare, GivenUp
+from tests import builders_jobs as build
 
 SECRET = {"token": b"hf_the_value", "other": b"\0\xff"}
 
@@ -286,6 +291,30 @@ def test_task_that_removed_its_own_folder_leaves_no_link(host: Host) -> None:
     assert (host.seen(), host.kept()) == (set(), [])
 
 
+@pytest.mark.parametrize("stopped_at", [1, 2])
+def test_preparation_that_is_stopped_leaves_nothing(host: Host, stopped_at: int) -> None:
+    """Also when the stop comes while it places, after whoever ends the attempt has cleared up."""
+    folder = host.attempt(0)
+    (host.folder / "state" / "config.toml").write_text(f'[secrets]\ntoken = "file:{host.folder}/state/token"\n')
+    (host.folder / "state" / "token").write_bytes(SECRET["token"])
+    shipping = LogShipping(build.make_bucket(build.Clock()), AttemptId.parse(folder.attempt_id), folder.log, masks=None)
+    asked: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        asked.append(seconds)
+        return len(asked) >= stopped_at
+
+    refs = [{"external_secret_name": "token", "mount_path": host.path("run/keys")}]
+    configs = [{"mounts": ["a.conf"], "value": "a"}]
+    table = Table(host.folder / "state" / "config.toml")
+    with pytest.raises(GivenUp):
+        deliver(folder, refs, configs, str(host.folder), shipping, print, pause, table)
+    assert (len(asked), host.seen(), host.kept()) == (stopped_at, set(), [])
+    given = deliver(folder, refs, configs, str(host.folder), shipping, print, lambda _: False, table)
+    assert (given.env, given.notes, shipping.masks and shipping.masks.values) == ({}, (), (SECRET["token"],))
+    assert (host.folder / "run/keys/value").read_bytes() == SECRET["token"]
+
+
 CHANGES = ("mkdir", "symlink", "replace", "unlink", "rmdir", "open")
 
 
@@ -354,20 +383,6 @@ def test_memory_that_is_anothers_is_not_used(host: Host) -> None:
     assert mode(Path(os.readlink(host.path("run/keys"))).parent) == 0o700
     living.end()
     assert host.kept() == []
-
-
-def test_masks_are_kept_for_whoever_carries_on_and_lost_ones_are_told(host: Host) -> None:
-    folder = host.attempt(0).path
-    assert private.masks_of(folder, []) is NO_MASKS
-    assert private.masks_of(folder, [{}]) is None
-    private.keep_masks(folder, Masks.of([b"hf_the_value", b"\xff\0raw"]))
-    found = private.masks_of(folder, [{}])
-    assert found is not None
-    assert found.values == (b"hf_the_value", b"\xff\0raw")
-    (kept,) = [path for place in private.places(folder) for path in place.glob(private.MASKS)]
-    assert (mode(kept), mode(kept.parent)) == (0o600, 0o700)
-    kept.write_bytes(b"[")
-    assert private.masks_of(folder, [{}]) is None
 
 
 def test_records_held_by_another_for_too_long_are_trouble_of_the_machine(

@@ -17,6 +17,7 @@ from stado_like.job.keys import AttemptId
 from stado_like.job.records import LOG_IN_END_BYTES
 from stado_like.reading.logs import tail_bytes
 from stado_like.store.protocol import list_all
+from stado_worker.secrets import private
 from stado_worker.secrets.masking import LEAST_VALUE_BYTES, NO_MASKS, Masks, needles
 from stado_worker.shim import log_shipping
 from stado_worker.shim.log_shipping import WITHHELD, LogShipping
@@ -173,6 +174,26 @@ def test_unknown_masks_send_nothing_and_say_so(tmp_path: Path) -> None:
     assert pieces(bucket, a) == {}
     shipping.masks = Masks.of([TOKEN])
     assert tail_bytes(shipping.tail()) == b"*" * len(TOKEN) + b"\n"
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_masks_are_kept_for_whoever_carries_on_and_lost_ones_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    (tmp_path / "shm").mkdir()
+    monkeypatch.setattr(private, "MEMORY", tmp_path / "shm")
+    monkeypatch.setattr(private, "LAST_SERVICE_UID", os.geteuid() if in_memory else -1)
+    assert private.masks_of(tmp_path, []) is NO_MASKS
+    assert private.masks_of(tmp_path, [{}]) is None
+    private.keep_masks(tmp_path, Masks.of([b"hf_the_value", b"\xff\0raw"]))
+    found = private.masks_of(tmp_path, [{}])
+    assert found is not None
+    assert found.values == (b"hf_the_value", b"\xff\0raw")
+    (kept,) = tmp_path.rglob(private.MASKS)
+    assert kept.is_relative_to(tmp_path / "shm") == in_memory
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    kept.write_bytes(b"[")
+    assert private.masks_of(tmp_path, [{}]) is None
 
 
 def test_without_masks_the_bytes_go_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 from stado_worker.secrets import private
 from stado_worker.secrets.fetch import Ref, Secrets, fetch
-from stado_worker.secrets.placing import place, remove_placed
+from stado_worker.secrets.placing import place, remove_left_behind
 from stado_worker.secrets.table import Table
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.log_shipping import LogShipping
-from stado_worker.shim.preparing import Pause, Say
+from stado_worker.shim.preparing import GivenUp, Pause, Say
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -39,16 +39,23 @@ def deliver(
     table: Table | None = None,
 ) -> Delivered:
     """Blocks until every credential is there. Raises `GivenUp`, `CouldNotPrepare`, and OSError for the machine's own
-    trouble; then nothing stays placed."""
-    secrets = Secrets()
-    if secret_refs:
-        secrets = fetch([Ref.of(one) for one in secret_refs], table or Table.of_this_machine(), say, pause)
-        private.keep_masks(folder.path, secrets.masks)
-        shipping.masks = secrets.masks
+    trouble; then nothing is left of it on the machine."""
     try:
+        secrets = Secrets()
+        if secret_refs:
+            secrets = fetch([Ref.of(one) for one in secret_refs], table or Table.of_this_machine(), say, pause)
+            private.keep_masks(folder.path, secrets.masks)
+            shipping.masks = secrets.masks
+        _go_on(pause)
         place(folder, cwd, secrets.files, configs)
+        _go_on(pause)  # a stop may have come meanwhile, and whoever ends the attempt been here before us
     except BaseException:
-        with suppress(OSError):  # the end of the attempt removes it, too
-            remove_placed(folder.path)
+        with suppress(OSError):  # the end of the attempt removes it, too. Without a command there is nothing to mask
+            remove_left_behind(folder.path)
         raise
     return Delivered(secrets.env, secrets.notes)
+
+
+def _go_on(pause: Pause) -> None:
+    if pause(0):
+        raise GivenUp("the credentials and files are no longer wanted")
