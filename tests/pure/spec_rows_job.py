@@ -12,7 +12,7 @@ IDS_REFUSED = ("", "train", "default.train", "default.train.0", "default.train.0
 
 
 def words(path: str, default: Any, accepts: tuple[str, ...], refuses: tuple[Any, ...] = (), **more: Any) -> Row:
-    wrong = (accepts[0].upper(), accepts[0].lower(), "", "x", None, 1, True, [], {})
+    wrong: tuple[Any, ...] = (accepts[0].upper(), accepts[0].lower(), "", "x", None, 1, True, [], {})
     return Row(path, default, accepts, (*refuses, *wrong), **more)
 
 
