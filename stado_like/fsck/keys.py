@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, UsageError
 from stado_like.fsck.finding import Finding, found
-from stado_like.job.keys import WORKSPACES, JobId, parse_workspace
+from stado_like.job.keys import BUNDLES, WORKSPACES, JobId, parse_bundle, parse_workspace
 from stado_like.job.records import MOST_BYTES
 from stado_like.store.key_shape import check_written
 from stado_like.store.protocol import Row, list_all
@@ -114,6 +114,8 @@ class Walk:
             for row in self.rows(room):
                 if row.key.startswith(WORKSPACES):
                     self._parse(row.key, parse_workspace)
+                elif room == BUNDLES:  # one that no job names is no finding: whoever collects waits a week
+                    self._parse(row.key, parse_bundle)
                 yield row
 
     def _parse(self, key: str, parse: Callable[[str], object]) -> None:
