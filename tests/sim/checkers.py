@@ -75,7 +75,8 @@ def budgets_are_spent_once(seen: Seen, change: Change) -> Iterator[str]:
     for over in (False, True):
         # How long it ran is the word of whoever ended it: a tick counts to the last heartbeat, and clocks jump.
         for told_s in (running_s, 0.0):
-            found = budget.decide(Ended(end.cause, end.reason, told_s), seen.terms[a.job], before, over=over)
+            terms = seen.terms[a.job].for_rank(a.rank)
+            found = budget.decide(Ended(end.cause, end.reason, told_s), terms, before, over=over)
             possible.append((found.decision, found.budgets))
     if (end.decision, end.budgets) not in possible:
         yield f"{a} ended for {end.cause.value or 'exit 0'}: {end.decision} {end.budgets}, from {before}"
@@ -148,6 +149,31 @@ def lanes_never_exceed_their_width(seen: Seen, change: Change) -> Iterator[str]:
             if len(going) > terms.lane_width:
                 of = f"ranks {sorted(going)} of {j}, at most {terms.lane_width}"
                 yield f"{change.actor} {change.kind} {change.key}: {of}"
+
+
+def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator[str]:
+    """A rank of a group is queued and claimed only after every rank that its group waits for was seen to run, or to
+    have completed."""
+    if not change.key.startswith(("queued/", keys.RUNNING)) or change.after is None:
+        return
+    j, rank = _task_of_index(change.key)
+    terms = seen.terms.get(j)
+    if terms is None or rank >= terms.tasks:
+        return
+    for awaited in terms.group_of(rank).depends_on:
+        group = terms.group(awaited.group)
+        missing = [one for one in group.ranks if one not in seen.ran[j]] if group is not None else [-1]
+        if missing:
+            yield f"{change.actor} {change.kind} {change.key}: group {awaited.group} never ran, its ranks {missing}"
+
+
+def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]:
+    """What only a placement may start has no entry where workers look, and no claim."""
+    if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
+        return
+    j, _ = _task_of_index(change.key)
+    if j in seen.terms and seen.terms[j].held:
+        yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
 
 
 def readers_never_go_back(seen: Seen, change: Change) -> Iterator[str]:
@@ -283,6 +309,8 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     only_its_holder_ends_what_runs,
     fenced_attempts_fall_silent,
     lanes_never_exceed_their_width,
+    groups_wait_for_those_they_depend_on,
+    held_jobs_are_claimed_by_nobody,
     readers_never_go_back,
 )
 ON_START: tuple[StartRule, ...] = (
@@ -359,6 +387,17 @@ def _may_be_over(change: Change) -> bool:
     if change.key.endswith("/final.json"):
         return True
     return "/end." in change.key and change.after is not None and codec.decode(End, change.after, change.key).is_final
+
+
+def _task_of_index(key: str) -> tuple[JobId, int]:
+    """The job and the rank of an entry or a claim."""
+    if key.startswith(keys.RUNNING):
+        a = keys.parse_running(key)
+    elif key.startswith(keys.QUEUED_LATER):
+        a = keys.parse_later(key).attempt
+    else:
+        a = keys.parse_entry(key).attempt
+    return a.job, a.rank
 
 
 def _jobs_near(seen: Seen, change: Change) -> list[JobId]:

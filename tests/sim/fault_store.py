@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from stado_like.errors import CredentialsRefused, StoreUnavailable
 from stado_like.store.clock import StoreClock
@@ -236,6 +236,10 @@ class FaultStore:
     def put(self, key: str, body: bytes) -> Write:
         return self._write("put", key, lambda: self.shared.store.put(key, body))
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        file.seek(0)
+        return self.put(key, file.read())
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         return self._write("replace", key, lambda: self.shared.store.replace(key, body, etag))
 
@@ -249,6 +253,9 @@ class FaultStore:
 
     def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
         return self._read("get", key, lambda: self.shared.store.get_if_changed(key, etag))
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        return self._read("get", key, lambda: self.shared.store.get_range(key, start, size_bytes))
 
     def head(self, key: str) -> Stat | None:
         return self._read("head", key, lambda: self.shared.store.head(key))

@@ -14,8 +14,8 @@ from stado_like.job.records import Claim
 from stado_like.job.states import Cause
 from tests.sim import scenarios as scene
 from tests.sim.faults import WRITES, Op
-from tests.sim.play import Hand, Kept, Outcomes, Play, document
-from tests.sim.scenarios import ARRAY, ONE
+from tests.sim.play import Hand, Kept, Outcomes, Play, document, held
+from tests.sim.scenarios import ARRAY, GANG, GROUPS, ONE
 from tests.sim.world import Turns
 
 Act = Callable[[Play, Hand], None]
@@ -146,6 +146,15 @@ def _ended_retry_unsettled(play: Play, hand: Hand) -> None:
     scene._end_only(other, Cause.MOVED)
 
 
+def _engine_of_mine(play: Play, hand: Hand) -> None:
+    scene._grouped(play)
+    scene._take(play, hand)
+
+
+def _submit_held(play: Play, hand: Hand) -> None:
+    play.submit(hand.bucket, held(GANG), request_id="r")
+
+
 OVER = {"Completed", "Cancelled"}
 exit_0, retry, retry_at_once = scene.ends(Cause.NONE), scene.ends(Cause.FAILURE), scene.ends(Cause.MOVED)
 fails_for_good = scene.ends(Cause.TIME_LIMIT)
@@ -204,6 +213,15 @@ PAIRS: tuple[Pair, ...] = (
     Pair("two ticks mend a submit", by_a(scene._submitter_died), tick, tick_in_spite),
     Pair("two ticks mend a deletion", by_a(scene._deleter_died), tick, tick_in_spite),
     Pair("tick that mends, claimer", by_a(scene._submitter_died), tick, take_any),
+    Pair("two ticks release a group", by_a(scene._engine_runs), tick, tick_in_spite),
+    Pair("tick that releases a group, canceller", by_a(scene._engine_runs), tick, scene.cancel(GROUPS)),
+    Pair("tick that releases a group, its stopper", by_a(scene._engine_runs), tick, scene.stop_rank(1, GROUPS)),
+    Pair("tick that releases a group, claimer", by_a(scene._engine_runs), tick, take_any),
+    Pair("tick that releases a group, the other ends", by_a(_engine_of_mine), retry_at_once, tick),
+    Pair("tick that gives up, canceller", by_a(scene._engine_was_lost_for_good), tick, scene.cancel(GROUPS)),
+    Pair("two ticks give up", by_a(scene._engine_was_lost_for_good), tick, tick_in_spite),
+    Pair("submitter, canceller of what is held", by_a(scene._nothing), _submit_held, scene.cancel(GANG)),
+    Pair("tick that sweeps, canceller of what is held", by_a(scene._gang_waits), tick, scene.cancel(GANG)),
     Pair("tick that settles, claimer", by_a(scene._ended_unsettled), tick, take_any),
     Pair("tick that mends, canceller", by_a(scene._submitter_died), tick, cancel_array),
 )

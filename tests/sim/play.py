@@ -16,7 +16,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Taken, Unsure
 from stado_like.bucket.end import Seen as SeenEnd
 from stado_like.bucket.settle import settle
-from stado_like.errors import StoreError, StoreUnavailable, TickHeld
+from stado_like.errors import Conflict, NotFound, StoreError, StoreUnavailable, TickHeld
 from stado_like.job import codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
@@ -32,6 +32,7 @@ from tests.sim.world import World
 
 TTL_S = 10
 ROUNDS = 80
+HELD_ROUNDS = 8
 DAY_S = 25 * 3600.0
 Outcomes = Mapping[tuple[str, int, int], Cause]
 """(job name, rank, attempt) -> why it ends, where it is not exit 0."""
@@ -46,6 +47,27 @@ def document(name: str = "train", tasks: int = 0, width: int = 0, **changed: Any
     if tasks:
         spec["array"] = {"size": tasks, **({"max_parallel": width} if width else {})}
     return {"metadata": {"name": name, "workspace": "default"}, "spec": spec}
+
+
+def grouped(name: str = "grp", tasks: int = 2, **engine: Any) -> dict[str, Any]:
+    """A job of one engine, and `tasks` clients that wait for it to run. `engine`: fields of the engine's task."""
+    one = {"command": "true", "heartbeat_ttl_seconds": TTL_S}
+    many = {"node_selection": {"mode": "Any", "count": tasks}}
+    groups = [
+        {"name": "engine", "task_template": {**one, **engine}},
+        {
+            "name": "client",
+            "depends_on": [{"group_name": "engine"}],
+            "task_template": {**one, "requested_resources": many},
+        },
+    ]
+    return {"metadata": {"name": name, "workspace": "default"}, "spec": {"task_groups": groups}}
+
+
+def held(name: str = "gang", tasks: int = 2) -> dict[str, Any]:
+    """A job that only a placement may start."""
+    task = {"command": "true", "requested_resources": {"machines": tasks}}
+    return {"metadata": {"name": name, "workspace": "default"}, "spec": {"start": "Gang", "task_template": task}}
 
 
 def id_of(name: str = "train", k: int = 1) -> JobId:
@@ -128,6 +150,8 @@ class Play:
             except TickHeld:
                 self.world.advance(601.0)
                 continue
+            if round_number == HELD_ROUNDS:
+                self._cancel_what_is_held()
             drainer.work_all()
             for hand in self.hands:
                 hand.resume()
@@ -138,6 +162,13 @@ class Play:
         resident.step()
         self.judge.at_rest()
         self.judge.verify()
+
+    def _cancel_what_is_held(self) -> None:
+        """Nobody places anything here: a person has waited long enough."""
+        seen = self.judge.seen
+        for j in sorted(j for j, terms in seen.terms.items() if terms.held):
+            if seen.holds(keys.job(j)) and j not in seen.buried:
+                unless_over(lambda j=j: self.cancel(self.bucket("ada"), j))  # type: ignore[misc]
 
     def _left(self) -> bool:
         rooms = ("queued/", "running/", "open/", "cancels/")
@@ -279,6 +310,13 @@ class Hand:
             self.end(a, Cause.REQUESTED)
         elif a in self.disk:
             self.end(a, self.play.outcomes.get((a.job.name, a.rank, a.n), Cause.NONE))
+
+
+def unless_over(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except (Conflict, NotFound):
+        return  # somebody was faster: nothing to acknowledge
 
 
 def stubborn(act: Callable[[], None], times: int = 8) -> bool:

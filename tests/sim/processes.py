@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId
 from stado_worker.shim.exit_status import Exit
+from stado_worker.shim.preparing import Prepared
 from stado_worker.shim.runner import Gone
 from stado_worker.shim.task import Read
 from tests.sim.world import World
@@ -103,6 +104,9 @@ class ScriptedRunner:
     begin: Callable[[Read], Process]
     process: Process | None = None
     notes: list[str] = field(default_factory=list)
+
+    def prepared(self, ready: Prepared) -> None:
+        """A script needs nothing."""
 
     def start(self) -> None:
         self.process = self.begin(self.read)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from stado_like.errors import BadRecord
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Claim, End, Job
+from stado_like.job.records import Claim, End, Heartbeat, Job
+from stado_like.job.states import TaskState
 from stado_like.job.terms import Terms, terms_of
 from tests.sim.fault_store import Change, SharedBucket
 
@@ -55,6 +56,8 @@ class Seen:
     last_n: dict[tuple[JobId, int], int] = field(default_factory=lambda: defaultdict(int))
     starts: dict[AttemptId, list[Start]] = field(default_factory=lambda: defaultdict(list))
     finished: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    ran: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Ranks that once said that they run, or that completed."""
     released: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
     entries: dict[AttemptId, set[str]] = field(default_factory=lambda: defaultdict(set))
     reported: dict[JobId, str] = field(default_factory=dict)
@@ -139,6 +142,8 @@ class Seen:
         a = AttemptId(j, status.rank, status.n)
         if status.kind == "heartbeat" and change.after is not None and not change.late:
             self.beats_after_end[a] += a in self.ends
+            if codec.decode(Heartbeat, change.after, change.key).state is TaskState.RUNNING:
+                self.ran[j].add(a.rank)
         if status.kind != "end" or change.after is None:
             return
         a = keys.AttemptId(j, status.rank, status.n)
@@ -153,6 +158,8 @@ class Seen:
         self.released[j].add(a.rank)
         if end.is_final:
             self.finished[j].add(a.rank)
+            if end.state is TaskState.COMPLETED:
+                self.ran[j].add(a.rank)
 
     # ---- questions
 

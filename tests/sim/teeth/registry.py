@@ -83,6 +83,9 @@ TEETH: tuple[Tooth, ...] = (
     tooth(f"{BUCKET}/mend.py", "lane rule", "_may_go",
           {" and load.task_now(bucket, j, before, listed).is_over": ""},
           traces.tick_mends_no_lane_before_its_time),
+    tooth("stado_like/planning/groups.py", "groups are up", "_is_up",
+          {"return all(rank in members and members[rank].state in enough for rank in group.ranks)": "return True"},
+          scene("tick releases no group"), traces.group_is_not_released_before_the_other_runs),
     tooth(
         f"{BUCKET}/entries.py", "new before old", "move_due",
         {"    bucket.ensure(becomes, moved)": "    bucket.drop(later.key)\n    bucket.ensure(becomes, moved)"},

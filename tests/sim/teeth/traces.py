@@ -67,6 +67,13 @@ def tick_mends_no_lane_before_its_time() -> None:
         play.tick()
 
 
+def group_is_not_released_before_the_other_runs() -> None:
+    """The engine is queued, and nobody has claimed it."""
+    with stage() as play:
+        scene._grouped(play)
+        play.tick()
+
+
 def job_back_after_its_deletion_is_not_run() -> None:
     """Both the PUT of its object and that of its entry are delivered again, hours after it was deleted."""
     with stage() as play:
