@@ -68,7 +68,7 @@ def shape(given: Mapping[str, Directive], say: Say, *, srun: bool) -> Shape:
     gpus = _Gpus(given, say)
     found = Shape()
     tasks = _tasks(given, say, names, gpus, srun=srun)
-    gpu_total = gpus.total(given, tasks)
+    gpu_total = gpus.total(tasks)
     cores = _cores(given, say, tasks, gpu_total)
     memory = _memory(given, say, tasks, cores, gpu_total)
     if memory is not None:
@@ -104,8 +104,8 @@ def _tasks(given: Mapping[str, Directive], say: Say, names: tuple[str, ...], gpu
         if nodes:
             say(given["nodelist"], f"{len(names)} machines are named, so the job takes {len(names)}, not {nodes}")
         nodes = len(names)
-    if not tasks and not per_node and gpus.per_task and gpus.asked_total:
-        tasks = gpus.asked_total // gpus.per_task
+    if not tasks and not per_node:
+        tasks = gpus.tasks()
     if not nodes:
         nodes = -(-tasks // per_node) if tasks and per_node else 1
     tasks = tasks or nodes * (per_node or 1)
@@ -160,7 +160,7 @@ def _memory(given: Mapping[str, Directive], say: Say, tasks: _Tasks, cores: int,
             "say how much it needs, so that it lands on one that has it",
         )
         return size
-    for name in ("cpus-per-task", "ntasks", "ntasks-per-node", "cpus-per-gpu"):
+    for name in ("cpus-per-task", "ntasks", "ntasks-per-node", "cpus-per-gpu", "gpus-per-task"):
         if name in given and (cores > 1 or name == "cpus-per-task"):
             say(given[name], f"no --mem beside it: {units.size_words(size)} per task, 1 GiB for each core")
             return size
@@ -180,12 +180,12 @@ def _whole_machine(given: Mapping[str, Directive], say: Say) -> Directive | None
 
 
 class _Gpus:
-    """What the four options say of GPUs."""
+    """What the four options say of GPUs, by option."""
 
     def __init__(self, given: Mapping[str, Directive], say: Say) -> None:
         self.models: tuple[str, ...] = ()
         self.at: Directive | None = None
-        self.asked_total = self.per_task = self.per_node = 0
+        self.asked: dict[str, int] = {}
         for name in ("gpus", "gpus-per-node", "gpus-per-task", "gres"):
             if name not in given:
                 continue
@@ -199,29 +199,25 @@ class _Gpus:
             if asked is None:
                 continue
             self.at = given[name]
-            if name == "gpus":
-                self.asked_total = asked.count
-            elif name == "gpus-per-task":
-                self.per_task = asked.count
-            else:
-                self.per_node = max(self.per_node, asked.count)
+            self.asked[name] = asked.count
             if asked.models:
                 self.models = tuple(dict.fromkeys((*self.models, *asked.models)))
                 say(given[name], f"a GPU whose model's name contains {' or '.join(asked.models)}, in any case")
 
-    def total(self, given: Mapping[str, Directive], tasks: _Tasks) -> int:
+    def tasks(self) -> int:
+        """How many tasks follow from a total and a number for each; 0: none do."""
+        each = self.asked.get("gpus-per-task", 0)
+        return self.asked.get("gpus", 0) // each if each else 0
+
+    def total(self, tasks: _Tasks) -> int:
         if self.at is None:
             return 0
-        asked = {
-            "--gpus": self.asked_total,
-            "--gpus-per-node or --gres": self.per_node * tasks.nodes,
-            "--gpus-per-task": self.per_task * tasks.tasks,
-        }
-        totals = {name: total for name, total in asked.items() if total}
+        times = {"gpus": 1, "gpus-per-node": tasks.nodes, "gpus-per-task": tasks.tasks, "gres": tasks.nodes}
+        totals = {name: count * times[name] for name, count in self.asked.items()}
         if len(set(totals.values())) > 1:
-            told = ", ".join(f"{name} makes {total}" for name, total in totals.items())
+            told = ", ".join(f"--{name} makes {total}" for name, total in totals.items())
             raise self.at.refused(f"the GPUs of the job are said twice, and differ: {told}", "one of them")
-        total = max(totals.values(), default=0)
+        total = max(totals.values())
         if total % tasks.members:
             raise self.at.refused(
                 f"{total} GPUs cannot be split evenly over {tasks.members} tasks",
