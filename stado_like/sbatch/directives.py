@@ -18,6 +18,7 @@ add options of their own.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,7 +92,7 @@ def _options(line: int, rest: str) -> list[Directive]:
     words = _words(line, rest)
     found: list[Directive] = []
     while words:
-        word = words.pop(0)
+        word = words.popleft()
         if word == "--":
             continue
         if word.startswith("--"):
@@ -108,8 +109,8 @@ def _options(line: int, rest: str) -> list[Directive]:
     return found
 
 
-def _words(line: int, rest: str) -> list[str]:
-    words: list[str] = []
+def _words(line: int, rest: str) -> deque[str]:
+    words: deque[str] = deque()
     word, quote, escaped = "", "", False
     for letter in rest:
         if escaped:
@@ -123,15 +124,19 @@ def _words(line: int, rest: str) -> list[str]:
         elif letter == "#":
             break
         elif letter.isspace():
-            words, word = ([*words, word], "") if word else (words, "")
+            if word:
+                words.append(word)
+            word = ""
         else:
             word += letter
     if quote:
         raise UsageError(f"line {line}: the quote {quote} is not closed", f"Close it, or write \\{quote}.")
-    return [*words, word] if word else words
+    if word:
+        words.append(word)
+    return words
 
 
-def _long(line: int, word: str, rest: list[str]) -> Directive:
+def _long(line: int, word: str, rest: deque[str]) -> Directive:
     name, equals, value = word.partition("=")
     fitting = named(name)
     if not fitting:
@@ -148,7 +153,7 @@ def _long(line: int, word: str, rest: list[str]) -> Directive:
     return Directive(line, option.name, value)
 
 
-def _short(line: int, letters: str, rest: list[str]) -> list[Directive]:
+def _short(line: int, letters: str, rest: deque[str]) -> list[Directive]:
     """`Ht5`: -H and -t 5."""
     found: list[Directive] = []
     while letters:
@@ -168,14 +173,14 @@ def _short(line: int, letters: str, rest: list[str]) -> list[Directive]:
     return found
 
 
-def _needed(line: int, option: Option, rest: list[str]) -> str:
+def _needed(line: int, option: Option, rest: deque[str]) -> str:
     if not rest:
         raise UsageError(f"line {line}: --{option.name} has no value", f"Write --{option.name}=VALUE.")
-    return rest.pop(0)
+    return rest.popleft()
 
 
-def _next_value(rest: list[str]) -> str:
-    return rest.pop(0) if rest and not rest[0].startswith("-") else ""
+def _next_value(rest: deque[str]) -> str:
+    return rest.popleft() if rest and not rest[0].startswith("-") else ""
 
 
 def _foreign(line: int, name: str, value: str) -> Directive:

@@ -14,7 +14,7 @@ from stado_like.sbatch.directives import Directive
 FORMS: Final = "gpu1, gpu1,gpu2, gpu[1-3,7]"
 MOST: Final = 10_000
 
-_ONE = re.compile(r"([^\[\],]+)(?:\[([0-9,-]+)\])?([^\[\],]*)(?:,|$)")
+_ONE = re.compile(r"([^\[\],]+)(?:\[([0-9,-]+)\]([^\[\],]*))?(?:,|$)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
@@ -31,7 +31,7 @@ def machine_names(given: Directive) -> tuple[str, ...]:
             raise given.refused("is not a list of machines", FORMS)
         at = piece.end()
         for number in _numbers(given, piece[2]) if piece[2] is not None else ("",):
-            found[f"{piece[1].strip()}{number}{piece[3].strip()}"] = None
+            found[f"{piece[1].strip()}{number}{(piece[3] or '').strip()}"] = None
     if not found:
         raise given.refused("names no machine", FORMS)
     return tuple(found)

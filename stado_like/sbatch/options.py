@@ -34,7 +34,7 @@ _NO_TOPOLOGY: Final = "sockets, cores and threads are not told apart here: a cor
 _NO_BINDING: Final = "processes are not bound to cores, memory or GPUs here"
 _NOT_CHARGED: Final = "nothing is charged or accounted by such a name here"
 _ANSWER: Final = "it changes what sbatch prints; --json and --dry-run do that here"
-_AT_ONCE: Final = "the job may start as soon as it fits; for a time of day: `stado schedule create`"
+_AT_ONCE: Final = "the job may start as soon as it fits; submit it at that time, for example with cron or at"
 _MAIL: Final = "nobody is mailed; `stado job wait` answers when the job ends"
 _SAME_USER: Final = "a job runs as the worker's user"
 _ONE_STORE: Final = "a store is one cluster; choose it with --store"
@@ -100,7 +100,7 @@ _NOTED: Final = {
     "gres-flags - VALUE": _NO_BINDING,
     "help h NOTHING": _ANSWER,
     "hint - VALUE": _NO_TOPOLOGY,
-    "hold H NOTHING": "a job cannot be held back by itself; `stado queue pause` holds all of them",
+    "hold H NOTHING": "a job that is submitted may start; submit it when it may",
     "ignore-pbs - NOTHING": "#PBS and #BSUB lines are never read here",
     "input i VALUE": "standard input is empty; redirect it in the script",
     "kill-on-invalid-dep - VALUE": "a job whose dependency cannot be met any more ends, and says so",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -345,3 +346,21 @@ def test_the_body_travels_whole_up_to_the_limit_of_one_argument() -> None:
 def test_a_script_without_a_name_says_what_one_may_be_made_of() -> None:
     found = read_script("#!/bin/bash\necho\n", "runs/fit.model.sh")
     assert (found.stem, found.document["metadata"], found.notes) == ("fit", {}, ())
+
+
+@pytest.mark.parametrize("piece", [";", "{", "(", "{A=", "a/", "srun", " ", "'", "$(", "gpu[", "|x/"])
+def test_a_long_line_takes_no_time(piece: str) -> None:
+    body = piece * (limits.ONE_STRING_MAX_BYTES // len(piece) - 100)
+    began = time.perf_counter()
+    imported("-J a", body)
+    assert time.perf_counter() - began < 2.0
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=60))
+def test_whatever_stands_in_a_directive_is_an_answer(text: str) -> None:
+    line = text.replace("\n", " ")
+    for directive in (line, f"--time={line}", f"-w {line}", f"--gres=gpu:{line}", f"-a {line}", f"-d {line}"):
+        try:
+            assert imported(directive).document["spec"]["slurm_variables"] is True
+        except UsageError as refused:
+            assert refused.message

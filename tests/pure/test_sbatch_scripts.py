@@ -1,7 +1,7 @@
 """Ten batch scripts in the style of cluster manuals: each becomes the document that stands beside it, and runs.
 
 `<name>.json` holds the document (`<script>` stands for the text of the script) and the notes. Slurm 22.05 reads the
-same options from all ten; what it refused of them is what its cluster did not have: a licence, a feature, GPUs, a plug-in.
+same options from all ten; what it refused of them is what its cluster lacks: a licence, a feature, GPUs, a plug-in.
 """
 
 from __future__ import annotations
