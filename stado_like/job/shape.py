@@ -30,7 +30,7 @@ class Shape:
 
 
 def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
-    """The shape of one template's `requested_resources`, in an array: of each copy. `together`: a gang, whose total the
+    """The shape of one template's `requested_resources`. `together`: a gang, whose total the
     scheduler may spread over machines; an independent task with several GPUs has them on one machine."""
     gpus = resources.get("gpu_requests") or _NOTHING
     total, policy = gpus.get("count", 0), gpus.get("policy", "BestEffort")
@@ -48,6 +48,11 @@ def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
         sentence = f"{total} gpus across {tasks} machines is {each} per worker, not a power of 2"
         return Shape(tasks, 0, trouble=sentence)
     return Shape(tasks, each)
+
+
+def copy_of(resources: Mapping[str, Any]) -> Shape:
+    """The shape of each copy of an array: one task with the whole of what its template asks."""
+    return Shape(1, (resources.get("gpu_requests") or _NOTHING).get("count", 0))
 
 
 def _said(resources: Mapping[str, Any]) -> int | None:

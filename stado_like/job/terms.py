@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from stado_like.job import demands
-from stado_like.job.shape import Shape, shape_of
+from stado_like.job.shape import Shape, copy_of, shape_of
 from stado_like.job.spec import limits
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -172,7 +172,8 @@ def terms_of(document: Mapping[str, Any]) -> Terms:
     named = spec.get("task_groups") or ()
     templates = [group["task_template"] for group in named] if named else [spec["task_template"]]
     together = spec.get("start", "Independent") != "Independent"
-    shapes = [shape_of(template.get("requested_resources") or _NOTHING, together=together) for template in templates]
+    asked = [template.get("requested_resources") or _NOTHING for template in templates]
+    shapes = [copy_of(asked[0])] if spec.get("array") else [shape_of(each, together=together) for each in asked]
     groups = _groups(named, shapes, (spec.get("array") or _NOTHING).get("size", 0))
     whole = _Whole(document["metadata"], spec, groups, shapes)
     seen = [_of_template(whole, *each) for each in zip(templates, shapes, groups, strict=True)]

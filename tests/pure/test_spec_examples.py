@@ -20,10 +20,8 @@ NOT_YET: dict[str, list[str]] = {
         "requested_resources.gpu_requests.models",
         "requested_resources.gpu_requests.min_memory_gb",
         "requested_resources.gpu_requests.healthy_only",
-        "requested_resources.machines",
         "requested_resources.topology",
         "requested_resources.network",
-        "requested_resources.node_selection",
         "datavolume_refs",
         "security_context",
     ],
@@ -32,7 +30,7 @@ NOT_YET: dict[str, list[str]] = {
     "gpus-of-any-shape": ["start: Gang", "image"],
     "array-of-100": ["image"],
     "shape": ["image"],
-    "groups": ["complete_with", "health_check", "requested_resources.node_selection", "depends_on.condition: Healthy"],
+    "groups": ["complete_with", "health_check", "depends_on.condition: Healthy"],
 }
 
 

@@ -40,6 +40,7 @@ def detail_of(document: dict[str, Any]) -> dict[str, str]:
     return refused.value.detail
 
 
+RESOURCES = "task_template.requested_resources"
 GANG_ORDER = "start: Gang cannot have task_groups with depends_on: a gang starts every worker together"
 BROKEN: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
     (
@@ -66,6 +67,21 @@ BROKEN: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
         rules.array_stands_alone,
         groups("a", array={"size": 2}),
         {"task_groups": "Must be left out when array is set: an array cannot have task_groups"},
+    ),
+    *(
+        (
+            rules.array_copies_are_single,
+            job(
+                array={"size": 2},
+                task_template={**TEMPLATE, "requested_resources": {"cpu_cores": 1, "memory_bytes": 1 << 30, **asked}},
+            ),
+            {f"{RESOURCES}.{name}": "Must be at most 1 in an array, each copy is one task; got 2"},
+        )
+        for name, asked in (
+            ("machines", {"machines": 2}),
+            ("node_selection.count", {"node_selection": {"count": "2"}}),
+            ("topology.min_nodes", {"topology": {"min_nodes": 2}}),
+        )
     ),
     (rules.array_size_is_its_lists, job(array={}), {"array.size": "Required, unless indices or entries give it"}),
     (

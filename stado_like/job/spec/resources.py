@@ -65,7 +65,6 @@ class RequestedResources(BaseModel):
     gpu_requests: GpuRequests = Field(default_factory=GpuRequests, description="How many GPUs, and which.")
     machines: Annotated[int, Whole(limits.MACHINES, "machines")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="Run on exactly this many machines, one task on each, with the GPUs split evenly; 0: the "
         "scheduler decides.",
     )
@@ -76,7 +75,7 @@ class RequestedResources(BaseModel):
         default=None, json_schema_extra=later(), description="The slowest link allowed between tasks."
     )
     node_selection: NodeSelection | None = Field(
-        default=None, json_schema_extra=later(), description="Which machines, by name or label, and how many tasks."
+        default=None, description="Which machines, by name or label, and how many tasks."
     )
     placement: Annotated[str, OneOf(limits.PLACEMENTS)] = Field(
         default="Any",

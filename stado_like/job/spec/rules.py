@@ -121,6 +121,23 @@ def array_cap_fits(spec: Mapping[str, Any]) -> Complaints:
     return {"array.max_parallel": f"Must be between 0 and {size} (the array's size), got {cap}"}
 
 
+def array_copies_are_single(spec: Mapping[str, Any]) -> Complaints:
+    """A copy is one task: its template cannot ask for several."""
+    if not _given(spec, "array"):
+        return {}
+    asked = part(part(spec, "task_template"), "requested_resources")
+    numbers = {
+        "machines": asked.get("machines"),
+        "node_selection.count": part(asked, "node_selection").get("count"),
+        "topology.min_nodes": part(asked, "topology").get("min_nodes"),
+    }
+    return {
+        f"task_template.requested_resources.{name}": f"Must be at most 1 in an array, each copy is one task; got {said}"
+        for name, said in numbers.items()
+        if (isinstance(said, int) and said > 1) or (isinstance(said, str) and said.isdecimal() and said not in "01")
+    }
+
+
 def array_size(array: Mapping[str, Any]) -> Any:
     """The size that is said, or that of the list which gives it."""
     if array.get("size") is not None:
@@ -297,6 +314,7 @@ SPEC_RULES: Final[tuple[Rule, ...]] = (
     array_stands_alone,
     array_size_is_its_lists,
     array_cap_fits,
+    array_copies_are_single,
     array_indices_ascend,
     array_entries_fit,
     min_available_goes_with_its_start,
