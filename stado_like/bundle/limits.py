@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MOST_BYTES = 512 << 20
 """Default of the setting `bundle_max`."""
+CACHE_BYTES = 4 << 30
+"""Default of the setting `bundle_cache`."""
 MOST_MEMBERS = 200_000
 """Files, links and empty folders. More is not a folder of programs, and takes minutes to lay out."""
 ENVELOPE_BYTES = 64 << 20

@@ -297,3 +297,14 @@ def test_limits_come_from_the_settings(bench: Bench, monkeypatch: pytest.MonkeyP
     digest = bench.send("a", 5000)
     with pytest.raises(BundleRefused, match=r"1\.0 KiB"):
         lay_out(bench.bucket, digest, bench.cache, bench.place / "t", bench.said.append, bench.pause)
+
+
+def test_a_settings_file_that_broke_meanwhile_fails_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Room.here() == Room(512 << 20, 4 << 30)
+    broken = Path.home() / ".config/stado/config.toml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("bundle_max = ")
+    monkeypatch.setenv("STADO_BUNDLE_CACHE", "1GiB")
+    assert Room.here() == Room(512 << 20, 4 << 30)
+    broken.write_text('bundle_max = "1.5 GB"')
+    assert Room.here() == Room(1_500_000_000, 1 << 30)

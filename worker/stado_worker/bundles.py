@@ -21,9 +21,9 @@ from typing import BinaryIO, TypeVar
 
 from stado_like import config
 from stado_like.bucket.bucket import Bucket
-from stado_like.bundle.limits import ENVELOPE_BYTES, PIECE_BYTES, short, words
+from stado_like.bundle.limits import CACHE_BYTES, ENVELOPE_BYTES, MOST_BYTES, PIECE_BYTES, short, words
 from stado_like.bundle.unpack import BadArchive, Stopped, unpack
-from stado_like.errors import NotFound, StoreUnavailable
+from stado_like.errors import NotFound, Refused, StoreUnavailable
 from stado_like.job import keys
 from stado_like.store.protocol import Stat
 from stado_worker.shim.preparing import CouldNotPrepare, GivenUp, Pause, Say
@@ -56,7 +56,13 @@ class Room:
     cache_bytes: int
 
     @classmethod
-    def of(cls, settings: config.Settings) -> Room:
+    def here(cls) -> Room:
+        """By this machine's settings. Of a file that was broken since the worker started, the defaults: no job is to
+        blame for it."""
+        try:
+            settings = config.load()
+        except Refused:
+            return cls(MOST_BYTES, CACHE_BYTES)
         return cls(settings.bundle_max, settings.bundle_cache)
 
 
@@ -69,7 +75,7 @@ def lay_out(
     `GivenUp`, a `StoreError` that is no outage, or OSError: this machine's own trouble (a full disk). Whatever it
     raises, nothing of the bundle is left in `target`.
     """
-    room = room or Room.of(config.load())
+    room = room or Room.here()
     fetching = _Fetching(bucket, digest, _Cache(cache, bucket), say, pause, room)
     with fetching.opened() as archive:
         try:
