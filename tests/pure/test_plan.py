@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stado_like.job import keys
 from stado_like.job.keys import JobId
-from stado_like.job.terms import Ask
+from stado_like.job.rollup import TaskEnd
+from stado_like.job.states import JobState, TaskState
+from stado_like.job.terms import Ask, terms_of
+from stado_like.planning import groups
 from stado_like.planning.actions import (
     Deferred,
     DropSpent,
+    GiveUp,
     MendJob,
     MoveDue,
     Reap,
+    ReleaseGroup,
     Remember,
     SettleCancel,
     SettleEnded,
+    SweepHeld,
     SweepJob,
 )
+from stado_like.planning.groups import Gathering, Member
 from stado_like.planning.plan import PASSES, plan
 from stado_like.planning.world import OpenJob, SweptJob, World
 from tests.builders_tick import T0, TTL_S, attempt, look, world
@@ -88,9 +97,87 @@ def test_sweep_passes_over_what_somebody_holds() -> None:
     assert plan(state).actions == (SweepJob(other, T0),)
 
 
+def gathering(*waiting: str, begun: tuple[str, ...] = (), **members: Member) -> Gathering:
+    """Groups a (ranks 0, 1), b (rank 2, waits for a), c (rank 3, waits for a and b). `members`: r0, r1, …"""
+    groups = [
+        {"name": "a", "task_template": {"command": "x", "requested_resources": {"machines": 2}}},
+        {"name": "b", "depends_on": [{"group_name": "a"}], "task_template": {"command": "x"}},
+        {"name": "c", "depends_on": [{"group_name": "a"}, {"group_name": "b"}], "task_template": {"command": "x"}},
+    ]
+    terms = terms_of({"metadata": {"name": "run"}, "spec": {"task_groups": groups}})
+    seen = {int(name[1:]): one for name, one in members.items()}
+    return Gathering(JobId("default", "run", 1), terms, waiting, frozenset(begun), seen)
+
+
+RUNS, DONE, WAITS = (Member(state) for state in (TaskState.RUNNING, TaskState.COMPLETED, TaskState.PENDING))
+
+
+def ended(state: TaskState, rank: int = 1) -> Member:
+    return Member(state, TaskEnd(rank, f"run-a-{rank}", state, "why", "m1"))
+
+
+@pytest.mark.parametrize(
+    ("members", "released"),
+    [
+        ({"r0": RUNS, "r1": RUNS}, ("b",)),
+        ({"r0": RUNS, "r1": DONE}, ("b",)),
+        ({"r0": RUNS, "r1": WAITS}, ()),
+        ({"r0": RUNS}, ()),
+        ({"r0": RUNS, "r1": Member(TaskState.STALE)}, ()),
+        ({"r0": RUNS, "r1": Member(TaskState.STARTING)}, ()),
+        ({"r0": RUNS, "r1": Member(TaskState.STOPPING)}, ()),
+        ({"r0": RUNS, "r1": RUNS, "r2": RUNS}, ("b", "c")),
+    ],
+)
+def test_groups_are_released_when_all_that_they_wait_for_runs(
+    members: dict[str, Member], released: tuple[str, ...]
+) -> None:
+    seen = gathering("b", "c", **members)
+    assert plan(world(gatherings=(seen,))).actions == tuple(ReleaseGroup(seen.job, name) for name in released)
+
+
+def test_group_that_began_is_released_to_its_last_rank_whatever_the_others_do() -> None:
+    for other in (WAITS, ended(TaskState.FAILED)):
+        seen = gathering("b", begun=("b",), r0=RUNS, r1=other)
+        assert plan(world(gatherings=(seen,))).actions == (ReleaseGroup(seen.job, "b"),)
+
+
+@pytest.mark.parametrize(
+    ("state", "job", "why"),
+    [
+        (TaskState.FAILED, JobState.FAILED, "Worker run-a-1 failed on m1: why"),
+        (TaskState.DOWN, JobState.FAILED, "Worker run-a-1 was lost on m1: why"),
+        (TaskState.PREEMPTED, JobState.FAILED, "Worker run-a-1 was lost on m1: why"),
+        (TaskState.CANCELLED, JobState.CANCELLED, "Worker run-a-1 was stopped: why"),
+    ],
+)
+def test_group_that_waits_for_what_ended_for_good_ends_its_job(state: TaskState, job: JobState, why: str) -> None:
+    seen = gathering("b", "c", r0=WAITS, r1=ended(state))
+    sentence = f"{why}; worker group b cannot start without it"
+    assert plan(world(gatherings=(seen,))).actions == (GiveUp(seen.job, job, sentence),)
+
+
+def test_what_a_waiting_group_says() -> None:
+    seen = gathering("b", "c", r0=RUNS, r1=WAITS)
+    group = seen.terms.group("c")
+    assert group is not None
+    assert groups.wait_reason(seen.terms, group, seen.members) == "Waits for worker group a to be running"
+    up = {**seen.members, 1: RUNS}
+    assert groups.wait_reason(seen.terms, group, up) == "Waits for worker group b to be running"
+    assert groups.wait_reason(seen.terms, group, {**up, 2: RUNS}) == ""
+    assert sorted(groups.awaited(seen.terms, ("c",))) == [0, 1, 2]
+
+
+def test_held_entries_are_looked_at_last() -> None:
+    entry = keys.parse_entry(keys.entry(keys.QUEUED_HELD, attempt("waits"), 0, 1, ASK))
+    j = JobId("default", "other", 1)
+    assert plan(world(held=(entry,), swept=(SweptJob(j, T0),))).actions == (SweepJob(j, T0), SweepHeld(entry))
+
+
 def test_every_room_that_could_not_be_listed_defers_its_pass() -> None:
     """Counts differ between two listings, or do not come: what is not read is not concluded from."""
-    rooms = ("cancels", "later", "queued", "running", "open", "jobs")
+    rooms = ("cancels", "later", "queued", "running", "groups", "open", "jobs", "held")
     planned = plan(World(now=T0, unread=dict.fromkeys(rooms, "timed out")))
     assert [type(action) for action in planned.actions] == [Deferred] * len(rooms)
-    assert {name for name, actions in planned.passes if actions} == {"cancels", "later", "reap", "jobs", "sweep"}
+    deferred = {name for name, actions in planned.passes if actions}
+    assert deferred == {"cancels", "later", "reap", "groups", "jobs", "sweep"}

@@ -78,6 +78,11 @@ def test_going(states: tuple[TaskState, ...], state: JobState, reason: str) -> N
     assert rollup.going(terms(), Counter(states), "because") == Rolled(state, reason)
 
 
+def test_a_service_serves() -> None:
+    serving = terms(1, lifetime="Service")
+    assert rollup.going(serving, Counter([S.RUNNING]), "") == Rolled(J.RUNNING, "1 of 1 workers serving")
+
+
 @pytest.mark.parametrize("state", sorted(set(TaskState) - TERMINAL_TASK))
 def test_going_is_never_terminal(state: TaskState) -> None:
     assert rollup.going(terms(1), Counter([state]), "").state not in TERMINAL_JOB

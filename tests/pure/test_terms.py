@@ -130,8 +130,8 @@ def test_groups_have_ranks_in_the_order_in_which_they_are_listed() -> None:
 def test_each_rank_has_the_terms_of_its_own_group() -> None:
     got = grouped(ENGINE, CLIENTS)
     engine, client = got.for_rank(0), got.for_rank(2)
-    assert (engine.command, engine.ttl_s, engine.restart_policy, engine.env) == (("serve",), 10, "OnFailure", {"A": "1"})
-    assert (client.command, client.ttl_s, client.restart_policy, client.env) == (("ask",), 60, "Never", {})
+    seen = [(one.command, one.ttl_s, one.restart_policy, one.env) for one in (engine, client)]
+    assert seen == [(("serve",), 10, "OnFailure", {"A": "1"}), (("ask",), 60, "Never", {})]
     assert client.ask.apart == "default.run/client" and not engine.ask.apart
     assert client.for_rank(2) is client and (client.tasks, client.groups) == (4, got.groups)
     assert display_name(client, 2) == "run-client-1"

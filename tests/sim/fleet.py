@@ -234,7 +234,7 @@ class Fleet:
         def again() -> None:
             if actor.dead and not person.is_done:
                 self._start_person(person, number + 1)
-            elif not actor.over:
+            elif not actor.over or (actor.dead and not person.resting):
                 self.world.at(self.world.now_s + 15.0, again)
 
         self.world.at(self.world.now_s + 15.0, again)

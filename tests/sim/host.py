@@ -179,6 +179,7 @@ class Host:
             scratch=self._home.attempts,
             machine_id=self.machine,
             nonce=ambient.token(),
+            labels={"pool": "a" if self.name == "h1" else "b"},
         )
         options = AgentOptions(
             worker=self.name,
@@ -293,11 +294,28 @@ class Host:
     def _begin(self, read: Read, supervisor: Supervisor, wake: Callable[[], None]) -> Process:
         world = self.grounds.world
         script = Script.of(read.terms.command)
+        self._judge_place(read)
         process = Process(world, read.a, script, world.now_s, world.now_s + script.runs_s, on_end=wake)
         self.processes[str(read.a)] = process
         world.say(f"process {read.a} starts on {self.name}")
         self.grounds.judge.started(read.a, supervisor.name, read.task.claim.nonce)
         return process
+
+    def _judge_place(self, read: Read) -> None:
+        """Whether a task may be here: what its job asks of a machine holds of this one."""
+        ask, here = read.terms.ask, []
+        if ask.names and self.name not in ask.names:
+            here.append(f"only {', '.join(ask.names)} may run it")
+        if ask.labels.get("pool", "a") != "a" or (ask.labels and self.name != "h1"):
+            here.append(f"it asks for {dict(ask.labels)}")
+        if ask.needs:
+            here.append(f"it needs {', '.join(ask.needs)}")
+        if ask.apart:
+            ranks, j = read.terms.group_of(read.a.rank).ranks, read.a.job
+            living = (one.attempt for one in self.processes.values() if one.is_alive)
+            here += [f"{a} is here too" for a in living if a.job == j and a.rank in ranks and a != read.a]
+        for why in here:
+            self.grounds.judge.seen.violate("tasks run where they asked to", f"{read.a} on {self.name}: {why}")
 
     # ---- what happens to a machine
 

@@ -35,21 +35,28 @@ class Person:
     jobs_left: int
     doing: Errand | None = None
     mine: list[JobId] = field(default_factory=list)
+    let_go: set[JobId] = field(default_factory=set)
     requests: int = 0
     submitted: int = 0
     resting: bool = False
 
     @property
     def is_done(self) -> bool:
-        return self.doing is None and (self.jobs_left == 0 or self.resting)
+        if self.doing is not None:
+            return False
+        return not self._endless() if self.resting else self.jobs_left == 0
 
     def live(self, bucket: Bucket) -> None:
         while not self.is_done or not self.resting:
             if self.doing is None:
                 self.world.pause(self.chance.uniform(1.0, 40.0))
                 if self.resting:
-                    return
-                self.doing = self._next()
+                    endless = self._endless()
+                    if not endless:
+                        return
+                    self.doing = self._cancels(endless[0])
+                else:
+                    self.doing = self._next()
             if self.doing is None:
                 continue
             try:
@@ -60,6 +67,15 @@ class Person:
                 self.world.pause(self.chance.uniform(0.5, 5.0))
                 continue
             self.world.pause(self.chance.uniform(0.5, 5.0))
+
+    def _endless(self) -> list[JobId]:
+        """Jobs that never end by themselves: services, and those that nobody here can start."""
+        found = []
+        for j in self.mine:
+            terms = self.judge.seen.terms[j]
+            if j not in self.let_go and (terms.service or terms.held or terms.ask.needs):
+                found.append(j)
+        return found
 
     def _next(self) -> Errand | None:
         what = self.chance.random()
@@ -96,7 +112,9 @@ class Person:
             try:
                 cancel.cancel_job(bucket, j)
             except (Conflict, NotFound):
+                self.let_go.add(j)
                 return True
+            self.let_go.add(j)
             self.judge.seen.cancel_acknowledged(j)
             return True
 

@@ -82,11 +82,56 @@ class Plan:
         )
 
 
-NAMES = ("alpha", "beta", "gamma")
+NAMES = ("alpha", "beta", "gamma", "delta")
 
 
 def some_job(chance: random.Random) -> dict[str, Any]:
     """A stored specification of a small job, under one of a few names that are used again and again."""
+    spec: dict[str, Any] = {"priority": chance.choice((0, 0, 5)), "max_task_failures": chance.choice((0, 0, 2))}
+    kind = chance.random()
+    if kind < 0.12:
+        spec["task_groups"] = _some_groups(chance)
+    else:
+        spec["task_template"] = _some_task(chance)
+    if kind > 0.92:
+        spec["start"] = "Gang"  # nobody places it: its owner cancels it in the end
+    elif kind > 0.85:
+        spec["lifetime"] = "Service"
+    elif kind > 0.75:
+        spec["task_template"] |= _some_wish(chance)
+    elif kind > 0.25:
+        spec["array"] = {"size": chance.randint(1, 6)}
+        if chance.random() < 0.6:
+            spec["array"]["max_parallel"] = chance.randint(1, 3)
+    return {"metadata": {"name": chance.choice(NAMES), "workspace": "default"}, "spec": spec}
+
+
+def _some_groups(chance: random.Random) -> list[dict[str, Any]]:
+    """Two or three groups of one or two tasks; the later ones may wait for an earlier one."""
+    groups: list[dict[str, Any]] = []
+    for name in ("engine", "client", "probe")[: chance.randint(2, 3)]:
+        many = {"requested_resources": {"node_selection": {"mode": "Any", "count": chance.randint(1, 2)}}}
+        group: dict[str, Any] = {"name": name, "task_template": {**_some_task(chance), **many}}
+        if groups and chance.random() < 0.7:
+            group["depends_on"] = [{"group_name": chance.choice(groups)["name"]}]
+        groups.append(group)
+    return groups
+
+
+def _some_wish(chance: random.Random) -> dict[str, Any]:
+    """What its machine must be like. There is always an h1, and it is of pool a; nobody runs containers."""
+    selections: tuple[dict[str, Any], ...] = (
+        {"node_selection": {"count": 2}},
+        {"node_selection": {"mode": "Any", "match_labels": {"pool": "a"}}},
+        {"node_selection": {"mode": "Any", "names": ["h1", "h9"]}},
+    )
+    wish: dict[str, Any] = {"requested_resources": chance.choice(selections)}
+    if chance.random() < 0.2:
+        wish["image"] = "busybox"  # its owner cancels it in the end
+    return wish
+
+
+def _some_task(chance: random.Random) -> dict[str, Any]:
     words = ["sim", f"{chance.choice((1, 3, 8, 20, 60)) * chance.uniform(0.5, 1.5):.2f}"]
     if chance.random() < 0.35:
         words.append(f"fails={chance.randint(1, 3)}")
@@ -94,7 +139,7 @@ def some_job(chance: random.Random) -> dict[str, Any]:
         words.append("exit=7")
     if chance.random() < 0.1:
         words.append("deaf")
-    task: dict[str, Any] = {
+    return {
         "command": words[0],
         "args": words[1:],
         "heartbeat_ttl_seconds": chance.choice((10, 20, 30)),
@@ -107,10 +152,3 @@ def some_job(chance: random.Random) -> dict[str, Any]:
             "max_backoff_seconds": 20,
         },
     }
-    spec: dict[str, Any] = {"task_template": task, "priority": chance.choice((0, 0, 5))}
-    if chance.random() < 0.5:
-        spec["array"] = {"size": chance.randint(1, 6)}
-        if chance.random() < 0.6:
-            spec["array"]["max_parallel"] = chance.randint(1, 3)
-        spec["max_task_failures"] = chance.choice((0, 0, 2))
-    return {"metadata": {"name": chance.choice(NAMES), "workspace": "default"}, "spec": spec}
