@@ -116,6 +116,8 @@ class _Importing:
         self._raise()
         self.spec |= shaped.spec
         self.env = {**shaped.env, **self.env}
+        if "job-name" not in self.given:
+            self.env.setdefault("SLURM_JOB_NAME", name.rsplit("/", 1)[-1])  # what Slurm calls a job without a name
         self._say_calls(called, self.spec.get("start") == "Gang")
         words = script.command(text, name, ())
         self.template |= {"command": words[0], "args": words[1:], "resilience": self.resilience}

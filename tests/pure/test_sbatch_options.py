@@ -346,6 +346,7 @@ def test_the_body_travels_whole_up_to_the_limit_of_one_argument() -> None:
 def test_a_script_without_a_name_says_what_one_may_be_made_of() -> None:
     found = read_script("#!/bin/bash\necho\n", "runs/fit.model.sh")
     assert (found.stem, found.document["metadata"], found.notes) == ("fit", {}, ())
+    assert found.document["spec"]["task_template"]["env"] == {"SLURM_JOB_NAME": "fit.model.sh"}
 
 
 @pytest.mark.parametrize("piece", [";", "{", "(", "{A=", "a/", "srun", " ", "'", "$(", "gpu[", "|x/"])
