@@ -97,16 +97,15 @@ def test_sweep_passes_over_what_somebody_holds() -> None:
     assert plan(state).actions == (SweepJob(other, T0),)
 
 
-def gathering(*waiting: str, begun: tuple[str, ...] = (), **members: Member) -> Gathering:
-    """Groups a (ranks 0, 1), b (rank 2, waits for a), c (rank 3, waits for a and b). `members`: r0, r1, …"""
+def gathering(*waiting: str, members: dict[int, Member], begun: tuple[str, ...] = ()) -> Gathering:
+    """Groups a (ranks 0, 1), b (rank 2, waits for a), c (rank 3, waits for a and b)."""
     groups = [
         {"name": "a", "task_template": {"command": "x", "requested_resources": {"machines": 2}}},
         {"name": "b", "depends_on": [{"group_name": "a"}], "task_template": {"command": "x"}},
         {"name": "c", "depends_on": [{"group_name": "a"}, {"group_name": "b"}], "task_template": {"command": "x"}},
     ]
     terms = terms_of({"metadata": {"name": "run"}, "spec": {"task_groups": groups}})
-    seen = {int(name[1:]): one for name, one in members.items()}
-    return Gathering(JobId("default", "run", 1), terms, waiting, frozenset(begun), seen)
+    return Gathering(JobId("default", "run", 1), terms, waiting, frozenset(begun), members)
 
 
 RUNS, DONE, WAITS = (Member(state) for state in (TaskState.RUNNING, TaskState.COMPLETED, TaskState.PENDING))
@@ -119,26 +118,26 @@ def ended(state: TaskState, rank: int = 1) -> Member:
 @pytest.mark.parametrize(
     ("members", "released"),
     [
-        ({"r0": RUNS, "r1": RUNS}, ("b",)),
-        ({"r0": RUNS, "r1": DONE}, ("b",)),
-        ({"r0": RUNS, "r1": WAITS}, ()),
-        ({"r0": RUNS}, ()),
-        ({"r0": RUNS, "r1": Member(TaskState.STALE)}, ()),
-        ({"r0": RUNS, "r1": Member(TaskState.STARTING)}, ()),
-        ({"r0": RUNS, "r1": Member(TaskState.STOPPING)}, ()),
-        ({"r0": RUNS, "r1": RUNS, "r2": RUNS}, ("b", "c")),
+        ({0: RUNS, 1: RUNS}, ("b",)),
+        ({0: RUNS, 1: DONE}, ("b",)),
+        ({0: RUNS, 1: WAITS}, ()),
+        ({0: RUNS}, ()),
+        ({0: RUNS, 1: Member(TaskState.STALE)}, ()),
+        ({0: RUNS, 1: Member(TaskState.STARTING)}, ()),
+        ({0: RUNS, 1: Member(TaskState.STOPPING)}, ()),
+        ({0: RUNS, 1: RUNS, 2: RUNS}, ("b", "c")),
     ],
 )
 def test_groups_are_released_when_all_that_they_wait_for_runs(
-    members: dict[str, Member], released: tuple[str, ...]
+    members: dict[int, Member], released: tuple[str, ...]
 ) -> None:
-    seen = gathering("b", "c", **members)
+    seen = gathering("b", "c", members=members)
     assert plan(world(gatherings=(seen,))).actions == tuple(ReleaseGroup(seen.job, name) for name in released)
 
 
 def test_group_that_began_is_released_to_its_last_rank_whatever_the_others_do() -> None:
     for other in (WAITS, ended(TaskState.FAILED)):
-        seen = gathering("b", begun=("b",), r0=RUNS, r1=other)
+        seen = gathering("b", members={0: RUNS, 1: other}, begun=("b",))
         assert plan(world(gatherings=(seen,))).actions == (ReleaseGroup(seen.job, "b"),)
 
 
@@ -152,13 +151,13 @@ def test_group_that_began_is_released_to_its_last_rank_whatever_the_others_do() 
     ],
 )
 def test_group_that_waits_for_what_ended_for_good_ends_its_job(state: TaskState, job: JobState, why: str) -> None:
-    seen = gathering("b", "c", r0=WAITS, r1=ended(state))
+    seen = gathering("b", "c", members={0: WAITS, 1: ended(state)})
     sentence = f"{why}; worker group b cannot start without it"
     assert plan(world(gatherings=(seen,))).actions == (GiveUp(seen.job, job, sentence),)
 
 
 def test_what_a_waiting_group_says() -> None:
-    seen = gathering("b", "c", r0=RUNS, r1=WAITS)
+    seen = gathering("b", "c", members={0: RUNS, 1: WAITS})
     group = seen.terms.group("c")
     assert group is not None
     assert groups.wait_reason(seen.terms, group, seen.members) == "Waits for worker group a to be running"

@@ -56,7 +56,7 @@ def test_terms_of_everything_asked_for() -> None:
         task_template={
             "env": {"A": "b"}, "restart_policy": "Always", "time_limit_seconds": 60, "stop_grace_seconds": 5,
             "heartbeat_ttl_seconds": 10,
-            "requested_resources": {"cpu_cores": 0.5, "memory_bytes": 1 << 20, "gpu_requests": {"count": 2}},
+            "requested_resources": {"cpu_cores": 0.5, "memory_bytes": 1 << 20},
             "resilience": {
                 "stop_signal": "SIGINT", "max_retries_failure": 1, "max_machine_restarts": 2, "max_preemptions": 3,
                 "max_retries_preemption": 4, "backoff_seconds": 5, "max_backoff_seconds": 6,
@@ -66,7 +66,7 @@ def test_terms_of_everything_asked_for() -> None:
     )  # fmt: skip
     assert got == Terms(
         workspace="default", name="train", labels={}, priority=7, several=True, tasks=100, array_size=100,
-        lane_width=4, release_by_end=True, ask=Ask(500, 1 << 20, 2, True, "gpu-1"), command=("python", "train.py"),
+        lane_width=4, release_by_end=True, ask=Ask(500, 1 << 20, 0, True, "gpu-1"), command=("python", "train.py"),
         env={"A": "b"}, cwd="/home/x", workdir="sub", restart_policy="Always", on_failure="RestartTask",
         max_task_failures=3, max_restarts=1, max_machine_restarts=2, max_preemptions=3, max_retries_preemption=4,
         backoff_s=5, max_backoff_s=6, time_limit_s=60, ttl_s=10, stop_signal="SIGINT", stop_grace_s=5,
