@@ -62,6 +62,7 @@ WORKSPACES = "config/workspaces/"
 
 MIB = 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
+_COLLECTED = re.compile(r"[0-9]{6}[A-Za-z0-9_.-]{0,80}\Z", re.ASCII)
 _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
@@ -326,6 +327,22 @@ def data_of(j: JobId) -> tuple[str, ...]:
 
 def checkpoints_of(a: AttemptId) -> str:
     return f"checkpoints/{a.job.folder}/{a.rank:05d}/{a.n:06d}/"
+
+
+def outputs_of(a: AttemptId) -> str:
+    return f"outputs/{a.job.folder}/{a.rank:05d}/{a.n:06d}/"
+
+
+def collected(a: AttemptId) -> str:
+    """What an attempt's collected files are; it exists once all of them do."""
+    return f"{outputs_of(a)}manifest.json"
+
+
+def collected_file(a: AttemptId, name: str) -> str:
+    """`name` begins with a digit, so it is never the manifest. Raises `BadRecord` for what is no flat name."""
+    if _COLLECTED.match(name) is None:
+        raise bad(name, "the name of a collected file")
+    return f"{outputs_of(a)}{name}"
 
 
 def capacity(worker: str) -> str:

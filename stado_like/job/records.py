@@ -22,11 +22,15 @@ LAST_FAILURE_LINES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """What a task has spent so far. `preemptions` are never reset; the others are after ten minutes of running."""
+    """What a task has spent so far. `preemptions` are never reset; failures, machine faults and `completions` (restarts
+    after exit 0, which only lengthen the wait) are after ten minutes of running. `supervisor_deaths`: the worker, for
+    each supervisor that died under the task on a machine that lived on; gone after a day of running."""
 
     failures: int = 0
     machine: int = 0
     preemptions: int = 0
+    completions: int = 0
+    supervisor_deaths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """status/…/heartbeat.<n>: proof of life and live state, put by the task's own supervisor."""
+    """status/…/heartbeat.<n>: proof of life and live state, put by the task's own supervisor. `progress`: what the task
+    says of itself; `steps`: a few `(store time, step)` of it; `stall`: since when it shows no sign of work."""
 
     seq: int
     nonce: str
@@ -118,6 +123,10 @@ class Heartbeat:
     ttl_s: int = 60
     log_bytes: int = 0
     stop_cause: str = ""
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    progress_at: float = 0.0
+    steps: tuple[tuple[float, ...], ...] = ()
+    stall: Mapping[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -167,11 +176,49 @@ class End:
     log: LogTail | None = None
     notes: tuple[str, ...] = ()
     requests: Mapping[str, Any] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    answer: str | None = None
+    collected: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_final(self) -> bool:
         return self.decision is Decision.FINAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedFile:
+    """One file of an attempt. `name`: the last segment of its key; `path`: as the task knew it, relative to where it
+    ran or absolute; `digest`: SHA-256."""
+
+    name: str
+    path: str
+    size_bytes: int
+    digest: str
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What was asked for and not collected. `missing`: there was no such file."""
+
+    path: str
+    why: str
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """outputs/…/manifest.json: what an attempt left, written when all of it is there."""
+
+    attempt: str
+    files: tuple[CollectedFile, ...] = ()
+    size_bytes: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    left_out_count: int = 0
+    at: float = 0.0
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,22 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
+class Stall:
+    """A task that shows no sign of work for `after_s` is stalled, and with `restart` started again."""
+
+    after_s: int
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Straggling:
+    """A task counts as the one its group waits for once its step lags the median by `behind_steps` for `after_s`."""
+
+    behind_steps: int = limits.DEFAULT_STRAGGLER_STEPS
+    after_s: int = limits.DEFAULT_STRAGGLER_AFTER_S
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """One job's terms. Times are seconds, sizes bytes; None is "none was asked for"."""
 
@@ -142,6 +158,9 @@ class Terms:
     output_file: str = ""
     secret_refs: tuple[Mapping[str, Any], ...] = ()
     configs: tuple[Mapping[str, Any], ...] = ()
+    stall: Stall | None = None
+    straggling: Straggling | None = None
+    answer_path: str = ""
     variants: tuple[Terms, ...] = ()
     """The terms of each group's ranks, where there are several groups."""
 
@@ -276,6 +295,28 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         output_file=task("output_file") or "",
         secret_refs=tuple(task("secret_refs") or ()),
         configs=tuple(task("configs") or ()),
+        stall=_stall(resilience("stall"), shape.gpus_each),
+        straggling=_straggling(resilience("straggler"), whole.start),
+        answer_path=(task("outputs") or _NOTHING).get("answer_path") or "",
+    )
+
+
+def _stall(said: Mapping[str, Any] | None, gpus: int) -> Stall | None:
+    """On for tasks with GPUs, and for those that ask for it; 0 seconds: never."""
+    if said is None and not gpus:
+        return None
+    asked = said or _NOTHING
+    after_s = asked.get("after_seconds", limits.DEFAULT_STALL_AFTER_S)
+    return Stall(after_s, asked.get("restart", False)) if after_s else None
+
+
+def _straggling(said: Mapping[str, Any] | None, start: str) -> Straggling | None:
+    """On for tasks that start together, and for those that ask for it."""
+    if said is None:
+        return Straggling() if start != "Independent" else None
+    return Straggling(
+        said.get("behind_steps", limits.DEFAULT_STRAGGLER_STEPS),
+        said.get("after_seconds", limits.DEFAULT_STRAGGLER_AFTER_S),
     )
 
 

@@ -20,7 +20,8 @@ from stado_like.job.records import HISTORY_FIRST, HISTORY_LAST, Change, History
 VERSION_1 = Path(__file__).resolve().parent.parent / "data" / "records" / "v1"
 PARTS = {
     records.Budgets, records.Change, records.History, records.LogTail, records.LastFailure, records.Held, records.Room,
-    records.Armed, records.BellEvent, workspace.Quota, workspace.Grants, workspace.Edit,
+    records.Armed, records.BellEvent, records.CollectedFile, records.LeftOut, workspace.Quota, workspace.Grants,
+    workspace.Edit,
 }  # fmt: skip
 
 
