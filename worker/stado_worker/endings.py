@@ -43,6 +43,7 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     """End an attempt whose supervisor is gone. Raises `StoreUnavailable`, `BadRecord`, OSError: call it again."""
     folder = holding.folder
     if folder.is_done():
+        remove_left_behind(folder.path)  # a supervisor that died right after it had settled
         return _as_done(folder)
     vanished = not (folder.path / "claim.json").exists()  # a task may remove its own folder: then it was started
     folder.path.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,7 @@ from stado_worker.machine.identity import WorkerHome
 from stado_worker.machine.room import LiveRoom, measure
 from stado_worker.nursery import Nursery
 from stado_worker.offer import Offer
+from stado_worker.secrets.placing import remove_of_the_dead
 from stado_worker.shim.attempt_dir import sweep
 from stado_worker.shim.cgroup import AttemptGroup
 
@@ -121,6 +122,10 @@ class Worker:
         self._agent = Agent(
             self._bucket, options, self._launcher, self._offer(machine), ambient=self._ambient, log=self._log
         )
+        try:
+            remove_of_the_dead(self._home.attempts)
+        except OSError as trouble:
+            self._log(f"what dead attempts had placed on this machine could not be removed: {trouble}")
         return self._agent.recover()
 
     def _offer(self, machine: str) -> Offer:
