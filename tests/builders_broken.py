@@ -60,34 +60,6 @@ def _lane_ahead(yard: Yard, b: Bucket) -> None:
     entries.enqueue(b, job, terms_of(job.document), attempt(j, 2))
 
 
-GROUPED: dict[str, Any] = {
-    "task_groups": [
-        {"name": "engine", "task_template": {"command": "serve"}},
-        {
-            "name": "client",
-            "depends_on": [{"group_name": "engine"}],
-            "task_template": {"command": "ask", "requested_resources": {"machines": 2}},
-        },
-    ]
-}
-
-
-def _group_ahead(yard: Yard, b: Bucket) -> None:
-    j = submit(b, **GROUPED)
-    job = b.job(j)
-    assert job is not None
-    entries.enqueue(b, job, terms_of(job.document), attempt(j, 1))
-
-
-def _group_half_released(yard: Yard, b: Bucket) -> None:
-    j = submit(b, **GROUPED)
-    claim(b, attempt(j))
-    beat(b, attempt(j))
-    job = b.job(j)
-    assert job is not None
-    entries.enqueue(b, job, terms_of(job.document), attempt(j, 1))
-
-
 def _end_gap(yard: Yard, b: Bucket) -> None:
     j = submit(b)
     run(b, attempt(j))
@@ -354,9 +326,7 @@ _newer = codec.encode({"x": 1}).replace(b'"v":1', b'"v":2')
 CASES: tuple[tuple[str, Make, bool], ...] = (
     ("attempt-lost", _without_entry, False),
     ("rank-not-released", _lane_not_released, False),
-    ("rank-not-released", _group_half_released, False),
     ("lane-ahead", _lane_ahead, False),
-    ("group-ahead", _group_ahead, False),
     ("end-gap", _end_gap, False),
     ("end-after-final", _end_after_final, False),
     ("end-beyond-job", _end_beyond, False),

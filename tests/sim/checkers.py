@@ -6,6 +6,7 @@ judged.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 from stado_like.bucket.bucket import Bucket
@@ -17,6 +18,7 @@ from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
 from tests.sim.fault_store import Change, SharedBucket
+from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_nobody
 from tests.sim.seen import Seen, Start
 
 ChangeRule = Callable[[Seen, Change], Iterator[str]]
@@ -74,9 +76,9 @@ def budgets_are_spent_once(seen: Seen, change: Change) -> Iterator[str]:
     possible = []
     for over in (False, True):
         # How long it ran is the word of whoever ended it: a tick counts to the last heartbeat, and clocks jump.
-        for told_s in (running_s, 0.0):
+        for told_s, died_on in itertools.product((running_s, 0.0), ("", end.worker)):
             terms = seen.terms[a.job].for_rank(a.rank)
-            found = budget.decide(Ended(end.cause, end.reason, told_s), terms, before, over=over)
+            found = budget.decide(Ended(end.cause, end.reason, told_s, died_on), terms, before, over=over)
             possible.append((found.decision, found.budgets))
     if (end.decision, end.budgets) not in possible:
         yield f"{a} ended for {end.cause.value or 'exit 0'}: {end.decision} {end.budgets}, from {before}"
@@ -149,31 +151,6 @@ def lanes_never_exceed_their_width(seen: Seen, change: Change) -> Iterator[str]:
             if len(going) > terms.lane_width:
                 of = f"ranks {sorted(going)} of {j}, at most {terms.lane_width}"
                 yield f"{change.actor} {change.kind} {change.key}: {of}"
-
-
-def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator[str]:
-    """A rank of a group is queued and claimed only after every rank that its group waits for was seen to run, or to
-    have completed."""
-    if not change.key.startswith(("queued/", keys.RUNNING)) or change.after is None:
-        return
-    j, rank = _task_of_index(change.key)
-    terms = seen.terms.get(j)
-    if terms is None or rank >= terms.tasks:
-        return
-    for awaited in terms.group_of(rank).depends_on:
-        group = terms.group(awaited.group)
-        missing = [one for one in group.ranks if one not in seen.ran[j]] if group is not None else [-1]
-        if missing:
-            yield f"{change.actor} {change.kind} {change.key}: group {awaited.group} never ran, its ranks {missing}"
-
-
-def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]:
-    """What only a placement may start has no entry where workers look, and no claim."""
-    if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
-        return
-    j, _ = _task_of_index(change.key)
-    if j in seen.terms and seen.terms[j].held:
-        yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
 
 
 def readers_never_go_back(seen: Seen, change: Change) -> Iterator[str]:
@@ -387,17 +364,6 @@ def _may_be_over(change: Change) -> bool:
     if change.key.endswith("/final.json"):
         return True
     return "/end." in change.key and change.after is not None and codec.decode(End, change.after, change.key).is_final
-
-
-def _task_of_index(key: str) -> tuple[JobId, int]:
-    """The job and the rank of an entry or a claim."""
-    if key.startswith(keys.RUNNING):
-        a = keys.parse_running(key)
-    elif key.startswith(keys.QUEUED_LATER):
-        a = keys.parse_later(key).attempt
-    else:
-        a = keys.parse_entry(key).attempt
-    return a.job, a.rank
 
 
 def _jobs_near(seen: Seen, change: Change) -> list[JobId]:

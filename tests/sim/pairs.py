@@ -13,9 +13,11 @@ from stado_like.job import codec, keys
 from stado_like.job.records import Claim
 from stado_like.job.states import Cause
 from tests.sim import scenarios as scene
+from tests.sim import scenarios_groups as groups
 from tests.sim.faults import WRITES, Op
 from tests.sim.play import Hand, Kept, Outcomes, Play, document, held
-from tests.sim.scenarios import ARRAY, GANG, GROUPS, ONE
+from tests.sim.scenarios import ARRAY, ONE
+from tests.sim.scenarios_groups import GANG, GROUPS
 from tests.sim.world import Turns
 
 Act = Callable[[Play, Hand], None]
@@ -147,7 +149,7 @@ def _ended_retry_unsettled(play: Play, hand: Hand) -> None:
 
 
 def _engine_of_mine(play: Play, hand: Hand) -> None:
-    scene._grouped(play)
+    groups._grouped(play)
     scene._take(play, hand)
 
 
@@ -213,15 +215,15 @@ PAIRS: tuple[Pair, ...] = (
     Pair("two ticks mend a submit", by_a(scene._submitter_died), tick, tick_in_spite),
     Pair("two ticks mend a deletion", by_a(scene._deleter_died), tick, tick_in_spite),
     Pair("tick that mends, claimer", by_a(scene._submitter_died), tick, take_any),
-    Pair("two ticks release a group", by_a(scene._engine_runs), tick, tick_in_spite),
-    Pair("tick that releases a group, canceller", by_a(scene._engine_runs), tick, scene.cancel(GROUPS)),
-    Pair("tick that releases a group, its stopper", by_a(scene._engine_runs), tick, scene.stop_rank(1, GROUPS)),
-    Pair("tick that releases a group, claimer", by_a(scene._engine_runs), tick, take_any),
+    Pair("two ticks release a group", by_a(groups._engine_runs), tick, tick_in_spite),
+    Pair("tick that releases a group, canceller", by_a(groups._engine_runs), tick, scene.cancel(GROUPS)),
+    Pair("tick that releases a group, its stopper", by_a(groups._engine_runs), tick, scene.stop_rank(1, GROUPS)),
+    Pair("tick that releases a group, claimer", by_a(groups._engine_runs), tick, take_any),
     Pair("tick that releases a group, the other ends", by_a(_engine_of_mine), retry_at_once, tick),
-    Pair("tick that gives up, canceller", by_a(scene._engine_was_lost_for_good), tick, scene.cancel(GROUPS)),
-    Pair("two ticks give up", by_a(scene._engine_was_lost_for_good), tick, tick_in_spite),
+    Pair("tick that gives up, canceller", by_a(groups._engine_was_lost_for_good), tick, scene.cancel(GROUPS)),
+    Pair("two ticks give up", by_a(groups._engine_was_lost_for_good), tick, tick_in_spite),
     Pair("submitter, canceller of what is held", by_a(scene._nothing), _submit_held, scene.cancel(GANG)),
-    Pair("tick that sweeps, canceller of what is held", by_a(scene._gang_waits), tick, scene.cancel(GANG)),
+    Pair("tick that sweeps, canceller of what is held", by_a(groups._gang_waits), tick, scene.cancel(GANG)),
     Pair("tick that settles, claimer", by_a(scene._ended_unsettled), tick, take_any),
     Pair("tick that mends, canceller", by_a(scene._submitter_died), tick, cancel_array),
 )

@@ -18,9 +18,9 @@ from stado_like.job.records import Pointer, Tombstone
 from stado_like.job.states import Cause
 from stado_like.job.terms import terms_of
 from stado_like.store.protocol import list_all
-from tests.sim.play import Hand, Outcomes, Play, document, grouped, held, id_of, unless_over
+from tests.sim.play import Hand, Outcomes, Play, document, id_of, unless_over
 
-ONE, ARRAY, GROUPS, GANG = "train", "arr", "grp", "gang"
+ONE, ARRAY = "train", "arr"
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,6 @@ class Scene:
 
 def _submitted(play: Play, *, tasks: int = 0, width: int = 0, name: str = "") -> None:
     play.submit(play.bucket("ada"), document(name or (ARRAY if tasks else ONE), tasks, width), request_id=f"r-{tasks}")
-
-
-def _grouped(play: Play, restart_policy: str = "OnFailure") -> None:
-    play.submit(play.bucket("ada"), grouped(GROUPS, restart_policy=restart_policy), request_id="r-groups")
-
-
-def _held(play: Play) -> None:
-    play.submit(play.bucket("ada"), held(GANG), request_id="r-gang")
 
 
 def _entry(play: Play, rank: int = 0, index: str = keys.QUEUED_OPEN) -> str:
@@ -83,16 +75,6 @@ def _name_was_used_by_several(play: Play, hand: Hand) -> None:
     _submitted(play, tasks=2, name=ONE)
     play.hand("w0").work_all()
     play.delete(play.bucket("ada"), id_of(ONE))
-
-
-def submit_groups(play: Play, hand: Hand) -> None:
-    play.submit(hand.bucket, grouped(GROUPS), request_id="mine")
-
-
-def submit_and_cancel_held(play: Play, hand: Hand) -> None:
-    """Nothing would ever place it here."""
-    play.submit(hand.bucket, held(GANG), request_id="mine")
-    unless_over(lambda: play.cancel(hand.bucket, id_of(GANG)))
 
 
 # ---- claim
@@ -244,53 +226,6 @@ def move_due(play: Play, hand: Hand) -> None:
         entries.move_due(hand.bucket, keys.parse_later(row.key))
 
 
-# ---- groups, what is held
-
-
-def _engine_runs(play: Play, hand: Hand) -> None:
-    _grouped(play)
-    _take(play, play.hand("w0"))
-
-
-def _engine_completed(play: Play, hand: Hand) -> None:
-    _grouped(play)
-    play.hand("w0").work_all()
-
-
-def _engine_waits_for_its_retry(play: Play, hand: Hand) -> None:
-    """It ran once, and does not run now."""
-    _grouped(play)
-    other = play.hand("w0")
-    _take(play, other)
-    other.end(_attempt(other), Cause.FAILURE)
-
-
-def _engine_was_lost_for_good(play: Play, hand: Hand) -> None:
-    _grouped(play, restart_policy="Never")
-    other = play.hand("w0")
-    _take(play, other)
-    other.end(_attempt(other), Cause.MACHINE_LOST)
-
-
-def _gang_waits(play: Play, hand: Hand) -> None:
-    _held(play)
-
-
-def _gang_was_cancelled(play: Play, hand: Hand) -> None:
-    _held(play)
-    play.cancel(play.bucket("ada"), id_of(GANG))
-
-
-def _held_entry_came_late(play: Play, hand: Hand) -> None:
-    """The PUT of its entry is delivered again after its job was over."""
-    _held(play)
-    key = _entry(play, index=keys.QUEUED_HELD)
-    body = play.shared.peek(key)
-    assert body is not None
-    play.cancel(play.bucket("ada"), id_of(GANG))
-    play.bucket("late").store.put(key, body)
-
-
 # ---- delete
 
 
@@ -365,8 +300,6 @@ FAILING: Outcomes = {(ARRAY, 1, 1): Cause.FAILURE}
 SCENES: tuple[Scene, ...] = (
     Scene("submit one", _nothing, submit_one),
     Scene("submit several", _nothing, submit_several),
-    Scene("submit groups", _nothing, submit_groups),
-    Scene("submit what is held, cancel it", _nothing, submit_and_cancel_held),
     Scene("submit a name that was deleted", _name_was_used, submit_one),
     Scene("submit a name that several tasks had", _name_was_used_by_several, submit_one),
     Scene("claim", _queued, claim_first),
@@ -392,9 +325,6 @@ SCENES: tuple[Scene, ...] = (
     Scene("stop, running", _running_elsewhere, stop_rank(0, ONE)),
     Scene("stop, waiting for its retry", _array_in_all_states, stop_rank(1)),
     Scene("stop, never released", _array_in_all_states, stop_rank(3)),
-    Scene("cancel, held", _gang_waits, cancel(GANG)),
-    Scene("cancel a group that waits", _engine_runs, cancel(GROUPS)),
-    Scene("stop, its group not released", _engine_runs, stop_rank(2, GROUPS)),
     Scene("move a retry that is due", _retry_is_due, move_due),
     Scene("delete", _over, delete_job(ONE)),
     Scene("delete an array", _array_over, delete_job(ARRAY)),
@@ -404,11 +334,5 @@ SCENES: tuple[Scene, ...] = (
     Scene("tick moves a retry", _retry_is_due, tick),
     Scene("tick mends a submit", _submitter_died, tick),
     Scene("tick mends a deletion", _deleter_died, tick),
-    Scene("delete what was held", _gang_was_cancelled, delete_job(GANG)),
-    Scene("tick releases a group", _engine_runs, tick),
-    Scene("tick releases a group whose other completed", _engine_completed, tick),
-    Scene("tick releases no group", _engine_waits_for_its_retry, tick),
-    Scene("tick gives a job up", _engine_was_lost_for_good, tick),
-    Scene("tick sweeps what is held", _held_entry_came_late, tick),
     Scene("tick settles", _ended_unsettled, tick),
 )

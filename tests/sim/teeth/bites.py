@@ -11,7 +11,7 @@ from tests.sim.campaign import Tally, run_seed
 from tests.sim.fleet import Fleet
 from tests.sim.pairs import PAIRS
 from tests.sim.plan import Plan
-from tests.sim.scenarios import SCENES
+from tests.sim.scenarios_groups import SCENES
 
 Probe = Callable[[], None]
 

@@ -14,6 +14,7 @@ from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity, Held
 from stado_like.job.states import Cause
 from tests.sim import scenarios as scene
+from tests.sim import scenarios_groups as groups
 from tests.sim.faults import At, Fault, Kind
 from tests.sim.play import Hand, Play, document, id_of
 from tests.sim.scenarios import ARRAY, ONE
@@ -70,7 +71,7 @@ def tick_mends_no_lane_before_its_time() -> None:
 def group_is_not_released_before_the_other_runs() -> None:
     """The engine is queued, and nobody has claimed it."""
     with stage() as play:
-        scene._grouped(play)
+        groups._grouped(play)
         play.tick()
 
 

@@ -1,0 +1,46 @@
+"""Rules about who may be queued and claimed at all: groups that wait for groups, jobs that wait for a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stado_like.job import keys
+from stado_like.job.keys import JobId
+from tests.sim.fault_store import Change
+from tests.sim.seen import Seen
+
+
+def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator[str]:
+    """A rank of a group is queued and claimed only after every rank that its group waits for was seen to run, or to
+    have completed."""
+    if not change.key.startswith(("queued/", keys.RUNNING)) or change.after is None:
+        return
+    j, rank = _task_of_index(change.key)
+    terms = seen.terms.get(j)
+    if terms is None or rank >= terms.tasks:
+        return
+    for awaited in terms.group_of(rank).depends_on:
+        group = terms.group(awaited.group)
+        missing = [one for one in group.ranks if one not in seen.ran[j]] if group is not None else [-1]
+        if missing:
+            yield f"{change.actor} {change.kind} {change.key}: group {awaited.group} never ran, its ranks {missing}"
+
+
+def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]:
+    """What only a placement may start has no entry where workers look, and no claim."""
+    if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
+        return
+    j, _ = _task_of_index(change.key)
+    if j in seen.terms and seen.terms[j].held:
+        yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
+
+
+def _task_of_index(key: str) -> tuple[JobId, int]:
+    """The job and the rank of an entry or a claim."""
+    if key.startswith(keys.RUNNING):
+        a = keys.parse_running(key)
+    elif key.startswith(keys.QUEUED_LATER):
+        a = keys.parse_later(key).attempt
+    else:
+        a = keys.parse_entry(key).attempt
+    return a.job, a.rank
