@@ -17,7 +17,7 @@ def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator
         return
     j, rank = _task_of_index(change.key)
     terms = seen.terms.get(j)
-    if terms is None or rank >= terms.tasks:
+    if terms is None or rank >= terms.tasks or j in seen.buried:
         return
     for awaited in terms.group_of(rank).depends_on:
         group = terms.group(awaited.group)
@@ -31,7 +31,8 @@ def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]
     if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
         return
     j, _ = _task_of_index(change.key)
-    if j in seen.terms and seen.terms[j].held:
+    # The object of a name that is used again lies under a buried incarnation for a moment.
+    if j in seen.terms and seen.terms[j].held and j not in seen.buried:
         yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
 
 
