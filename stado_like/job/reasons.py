@@ -110,6 +110,11 @@ def several_failed(failed: int, total: int, first: str) -> str:
     return f"{failed} of {total} workers failed; the first: {first}"
 
 
+def cannot_plan(why: str) -> str:
+    """A total that cannot be split into tasks as the document says."""
+    return f"Cannot plan workers: {why}"
+
+
 def array_full(width: int) -> str:
     return f"Array runs at most {width} workers at once"
 
