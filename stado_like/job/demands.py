@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from stado_like.job import reasons
 from stado_like.job.shape import Shape
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -19,9 +20,6 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 CONTAINER, SANDBOX, EGRESS, DRIVES = "container", "sandbox", "egress", "drives"
 VOLUMES, USER, SECURITY = "volumes", "user", "security"
 RDMA, GPU_KIND, FRACTION = "rdma", "gpu-kind", "node-fraction"
-
-WAITING_FOR_PLACEMENT: Final = "Waiting for workers to start"
-WAITING_FOR_SHAPE: Final = "Waiting for workers to be created"
 
 
 def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
@@ -92,9 +90,9 @@ def _restricts(network: Mapping[str, Any]) -> bool:
 def why_held(spec: Mapping[str, Any], resources: Mapping[str, Any], shape: Shape, tasks: int) -> str:
     """Why only a placement may start a template's tasks, as its waiting tasks say it; empty: any worker they fit."""
     if shape.trouble:
-        return f"Cannot plan workers: {shape.trouble}"
+        return reasons.cannot_plan(shape.trouble)
     if not shape.decided:
-        return WAITING_FOR_SHAPE
+        return reasons.WAITING_TO_BE_CREATED
     together = spec.get("start", "Independent") != "Independent"
     whole = spec.get("on_failure", "RestartTask") == "RestartJob" and tasks > 1
     topology = resources.get("topology") or _NOTHING
@@ -102,6 +100,6 @@ def why_held(spec: Mapping[str, Any], resources: Mapping[str, Any], shape: Shape
     older = resources.get("placement", "Any") not in ("Any", "TightestNetwork")
     linked = (resources.get("network") or _NOTHING).get("interconnect") == "nvlink" and tasks > 1
     if together or whole or spec.get("after") or (tasks > 1 and (near or older or topology.get("max_nodes"))) or linked:
-        return WAITING_FOR_PLACEMENT
+        return reasons.WAITING_TO_START
     kept = topology.get("keep_within") == "node" and tasks > 1
-    return WAITING_FOR_PLACEMENT if kept else ""
+    return reasons.WAITING_TO_START if kept else ""
