@@ -65,13 +65,7 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
         following = budget.decide(ended, terms, before, over=True)
     at = seen.ended_at or bucket.now()
     history = seen.history.add(
-        Change(
-            state=following.outcome.value,
-            reason=ended.reason,
-            at=at,
-            cause=ended.cause.value,
-            details={"restart": following.restart} if following.restart else {},
-        )
+        Change(state=following.outcome.value, reason=ended.reason, at=at, cause=ended.cause.value)
     )
     failed = following.outcome in (Outcome.FAILED, Outcome.DOWN) or following.state is TaskState.FAILED
     return End(
@@ -86,7 +80,7 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
         signal=seen.signal,
         due_ms=int((at + following.wait_s) * 1000) if following.decision is Decision.RETRY else 0,
         budgets=following.budgets,
-        restart=following.restart or {},
+        restart={**following.restart, "attempt": a.n + 1} if following.restart else {},
         worker=seen.worker,
         claimed_at=seen.claimed_at,
         started_at=seen.started_at,

@@ -5,6 +5,7 @@ A rank whose newest end cannot be read is neither over nor open: no rule speaks 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from stado_like.bucket import entries
@@ -157,11 +158,13 @@ def budgets_are_spent_once(p: JobPicture) -> Findings:
 
 def _possible(end: End, terms: Terms, before: Budgets) -> Iterator[Budgets]:
     """How long an attempt ran is known to its ender better than to us, and never longer than until its end: from ten
-    minutes on both answers are right."""
+    minutes on, or a day, several answers are right. So are two where a supervisor may have died."""
     running_s = end.ended_at - end.running_at if end.running_at else 0.0
-    for seen_s in (running_s,) if running_s < budget.RESET_AFTER_S - CLOCK_S else (0.0, budget.RESET_AFTER_S):
-        for over in (False, True):
-            yield budget.decide(Ended(end.cause, end.reason, seen_s), terms, before, over=over).budgets
+    enough = (budget.RESET_AFTER_S, budget.FORGIVEN_AFTER_S)
+    ran = [0.0, *(known_s for known_s in enough if running_s >= known_s - CLOCK_S)]
+    for ran_s, over, died_on in itertools.product(ran, (False, True), ("", end.worker)):
+        ended = Ended(end.cause, end.reason, ran_s, died_on)
+        yield budget.decide(ended, terms, before, over=over).budgets
 
 
 def _words(spent: Budgets) -> str:

@@ -1,26 +1,34 @@
 """How an attempt ended, and the policy of its job -> what follows: retry, or final.
 
-| ended because                        | outcome   | spends                     | follows                            |
-|--------------------------------------|-----------|----------------------------|------------------------------------|
-| exit 0                               | Completed | nothing                    | final (`Always`: retry)            |
-| failure, stalled                     | Failed    | failures, `max_restarts`   | policy                             |
-| machine-lost, gpu-fault              | Down      | `max_machine_restarts`     | policy                             |
-| undelivered                          | Down      | nothing                    | retry, at once                     |
-| preempted, moved                     | Cancelled | counted, never refused ... | retry, at once, whatever the policy |
-|   ... until `max_retries_preemption` (machine losses included) is passed: final, Preempted                        |
-| gang, barrier, requeued              | Cancelled | nothing                    | retry, at once                     |
-| time-limit                           | Cancelled | nothing                    | final: the task is Failed          |
-| requested                            | Cancelled | nothing                    | final                              |
+| ended because                        | outcome   | spends                      | follows                             |
+|--------------------------------------|-----------|-----------------------------|-------------------------------------|
+| exit 0                               | Completed | nothing                     | final (`Always`: retry)             |
+| failure, stalled                     | Failed    | failures, `max_restarts`    | policy                              |
+| machine-lost, gpu-fault              | Down      | `max_machine_restarts`, and | policy                              |
+|                                      |           | `max_retries_preemption`    |                                     |
+| undelivered                          | Down      | nothing                     | retry, at once                      |
+| preempted, moved                     | Cancelled | `max_retries_preemption`    | retry, at once, whatever the policy |
+| gang, barrier, requeued              | Cancelled | nothing                     | retry, at once                      |
+| time-limit                           | Cancelled | nothing                     | final: the task is Failed           |
+| requested                            | Cancelled | nothing                     | final                               |
+
+`max_retries_preemption` bounds preemptions, moves and machine faults together: beyond it a preempted task is Preempted
+for good, a lost one Down.
 
 An attempt that was Running for ten minutes resets failures and machine faults before its own end is counted;
 preemptions are never reset. A verdict or a person's stop turns every retry into a final end. Back-off: the first
-wait doubled by each restart that spent, up to the longest.
+wait doubled by each restart since the last reset that spent a budget or followed exit 0, up to the longest.
+
+The poison guard: a task under which three supervisors died while their machines lived on is Failed, for it takes down
+what runs it. Losses of machines, reboots, moves and preemptions do not count. Ten minutes do not reset it, or a task
+that needs eleven to exhaust its machine's memory would go through all machines for ever; a day does, or a service
+would end with the third time that an operator killed its supervisor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stado_like.job import reasons
@@ -29,6 +37,9 @@ from stado_like.job.states import Cause, Decision, Outcome, TaskState
 from stado_like.job.terms import Terms
 
 RESET_AFTER_S = 600.0
+FORGIVEN_AFTER_S = 86_400.0
+SUPERVISOR_DEATHS = 3
+"""So many supervisors may die under a task, the last of them included."""
 
 OUTCOME_OF: Mapping[Cause, Outcome] = {
     Cause.NONE: Outcome.COMPLETED,
@@ -60,11 +71,13 @@ _STATE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What was seen of an attempt's end. `running_s`: how long it was Running, 0 when it never was."""
+    """What was seen of an attempt's end. `running_s`: how long it was Running, 0 when it never was.
+    `supervisor_died_on`: the worker, where its supervisor died and the machine lived on."""
 
     cause: Cause
     reason: str
     running_s: float = 0.0
+    supervisor_died_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +99,7 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
     if ended.cause is Cause.MACHINE_LOST and terms.terminates_agent:
         return _final(Outcome.COMPLETED, reasons.AGENT_TERMINATED, before)
     outcome = OUTCOME_OF[ended.cause]
-    budgets = before
-    if ended.running_s >= RESET_AFTER_S:
-        budgets = Budgets(preemptions=before.preemptions)
+    budgets = _after_running(ended.running_s, before)
     if ended.cause is Cause.TIME_LIMIT:
         return _final(outcome, ended.reason, budgets, TaskState.FAILED)
     if over or ended.cause is Cause.REQUESTED:
@@ -98,36 +109,73 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
     if ended.cause in _EVICTED:
         return _evicted(outcome, ended, terms, budgets)
     if ended.cause is Cause.NONE:
-        if terms.restart_policy != "Always":
-            return _final(outcome, ended.reason, budgets)
-        return _retry(outcome, ended, budgets, float(terms.backoff_s), "nothing", 0)
-    return _spend(outcome, ended, terms, budgets)
-
-
-def _spend(outcome: Outcome, ended: Ended, terms: Terms, budgets: Budgets) -> Following:
-    own = ended.cause in _OWN
+        return _completed(outcome, ended, terms, budgets)
     if terms.restart_policy == "Never":
         return _final(outcome, ended.reason, budgets)
-    spent, limit = (budgets.failures, terms.max_restarts) if own else (budgets.machine, terms.max_machine_restarts)
+    return (_failed if ended.cause in _OWN else _lost)(outcome, ended, terms, budgets)
+
+
+def _after_running(running_s: float, before: Budgets) -> Budgets:
+    if running_s < RESET_AFTER_S:
+        return before
+    forgiven = running_s >= FORGIVEN_AFTER_S
+    return Budgets(preemptions=before.preemptions, supervisor_deaths=() if forgiven else before.supervisor_deaths)
+
+
+def _completed(outcome: Outcome, ended: Ended, terms: Terms, budgets: Budgets) -> Following:
+    if terms.restart_policy != "Always":
+        return _final(outcome, ended.reason, budgets)
+    after = replace(budgets, completions=budgets.completions + 1)
+    return _retry(outcome, ended, after, _wait_s(after, terms), "nothing", 0)
+
+
+def _failed(outcome: Outcome, ended: Ended, terms: Terms, budgets: Budgets) -> Following:
+    spent, limit = budgets.failures, terms.max_restarts
     if spent >= limit:
-        reason = reasons.budget_spent(spent, limit, not own, ended.reason) if limit else ended.reason
-        return _final(outcome, reason, budgets)
-    after = Budgets(
-        failures=budgets.failures + own,
-        machine=budgets.machine + (not own),
-        preemptions=budgets.preemptions,
-    )
-    if not own and after.machine + after.preemptions > terms.max_retries_preemption:
-        return _final(outcome, ended.reason, budgets, TaskState.PREEMPTED)
-    wait_s = min(terms.backoff_s * 2 ** min(after.failures + after.machine - 1, 40), terms.max_backoff_s)
-    return _retry(outcome, ended, after, float(wait_s), "failures" if own else "machine", spent + 1, limit)
+        return _final(
+            outcome, reasons.budget_spent(spent, limit, False, ended.reason) if limit else ended.reason, budgets
+        )
+    after = replace(budgets, failures=spent + 1)
+    return _retry(outcome, ended, after, _wait_s(after, terms), "failures", spent + 1, limit)
+
+
+def _lost(outcome: Outcome, ended: Ended, terms: Terms, budgets: Budgets) -> Following:
+    if ended.supervisor_died_on:
+        deaths = (*budgets.supervisor_deaths, ended.supervisor_died_on)
+        budgets = replace(budgets, supervisor_deaths=deaths)
+        if len(deaths) >= SUPERVISOR_DEATHS:
+            return _final(outcome, reasons.supervisors_died(deaths, ended.reason), budgets, TaskState.FAILED)
+    spent, limit = budgets.machine, terms.max_machine_restarts
+    if spent >= limit:
+        return _final(
+            outcome, reasons.budget_spent(spent, limit, True, ended.reason) if limit else ended.reason, budgets
+        )
+    after = replace(budgets, machine=spent + 1)
+    if _evictions(after) > terms.max_retries_preemption:
+        return _final(outcome, _evictions_spent(ended, terms), budgets)
+    return _retry(outcome, ended, after, _wait_s(after, terms), "machine", spent + 1, limit)
 
 
 def _evicted(outcome: Outcome, ended: Ended, terms: Terms, budgets: Budgets) -> Following:
-    after = Budgets(failures=budgets.failures, machine=budgets.machine, preemptions=budgets.preemptions + 1)
-    if after.preemptions + after.machine > terms.max_retries_preemption:
-        return _final(outcome, ended.reason, after, TaskState.PREEMPTED)
+    after = replace(budgets, preemptions=budgets.preemptions + 1)
+    if _evictions(after) > terms.max_retries_preemption:
+        return _final(outcome, _evictions_spent(ended, terms), after, TaskState.PREEMPTED)
     return _retry(outcome, ended, after, 0.0, "preemptions", after.preemptions)
+
+
+def _evictions(spent: Budgets) -> int:
+    return spent.preemptions + spent.machine
+
+
+def _evictions_spent(ended: Ended, terms: Terms) -> str:
+    limit = terms.max_retries_preemption
+    return reasons.evictions_spent(limit, limit, ended.reason) if limit else ended.reason
+
+
+def _wait_s(spent: Budgets, terms: Terms) -> float:
+    """Before the restart that is in `spent` already."""
+    restarts = spent.failures + spent.machine + spent.completions
+    return float(min(terms.backoff_s * 2 ** min(restarts - 1, 40), terms.max_backoff_s))
 
 
 def _final(outcome: Outcome, reason: str, budgets: Budgets, state: TaskState | None = None) -> Following:

@@ -3,6 +3,8 @@ never changed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stado_like.job.spec.units import duration_text
 
 RUN_CREATED = "Run created"
@@ -63,19 +65,95 @@ def writing_config(path: str, error: str) -> str:
     return f"Writing config {path}: {error}"
 
 
+def stalled(seconds: int) -> str:
+    return f"Stalled: no log, checkpoint or progress for {duration_text(seconds)}"
+
+
+def stalled_restarted(seconds: int) -> str:
+    return f"Stalled, restarted by its run's policy: no log, checkpoint or progress for {duration_text(seconds)}"
+
+
+def writes_again(seconds: float) -> str:
+    return f"Process running: it writes again, after {duration_text(round(seconds))} without a sign"
+
+
+def collecting(count: int) -> str:
+    return f"Collecting its files ({count} asked for)"
+
+
 def time_limit(seconds: int) -> str:
     return f"Exceeded its time limit of {duration_text(seconds)}"
 
 
 def restarted(failures: bool, count: int, limit: int) -> str:
+    """By the reader, of a task that waits after a restart that spent a budget."""
     if failures:
         return f"Restarted by policy (restart {count}/{limit})"
     return f"Restarted after its machine was lost (restart {count} of {limit})"
 
 
+def restarted_after_stall(count: int, limit: int) -> str:
+    """By the reader, likewise."""
+    return f"Restarted after a stall (restart {count}/{limit})"
+
+
+def restarted_after_gpu_fault(count: int, limit: int) -> str:
+    """By the reader, likewise."""
+    return f"Restarted after a GPU fault (restart {count} of {limit})"
+
+
+def preempted(run: str) -> str:
+    """By the tick that stops a task for a more urgent run; the stop file and the end carry it on."""
+    return f"Preempted by higher-priority work ({run})"
+
+
+def queued_again(run: str) -> str:
+    """By the reader, of a task that waits after a preemption."""
+    return f"Preempted by {run}; queued again"
+
+
+def moved_off(machine: str, why: str) -> str:
+    """By the worker or the tick that moves a task off a machine."""
+    return f"Moved off machine {machine}: {why}"
+
+
+def gang_restart(task: str, why: str) -> str:
+    """By the reader, of a gang's members that wait after another of them ended."""
+    return f"Gang restart after {task}: {why}"
+
+
 def budget_spent(count: int, limit: int, of_machines: bool, last: str) -> str:
+    """By whoever ends the attempt that finds its budget spent."""
     what = "faults of its machine or GPUs" if of_machines else "its own failures"
     return f"Retry budget exhausted after {count}/{limit} restarts for {what}; the last: {last}"
+
+
+def evictions_spent(count: int, limit: int, last: str) -> str:
+    """Likewise, of `max_retries_preemption`."""
+    what = "preemptions and losses of its machine"
+    return f"Retry budget exhausted after {count}/{limit} restarts for {what}; the last: {last}"
+
+
+def supervisors_died(machines: Sequence[str], last: str) -> str:
+    """By whoever ends the attempt under which one supervisor too many died."""
+    count = {2: "two", 3: "three"}.get(len(machines), str(len(machines)))
+    where = ", ".join(dict.fromkeys(machines))
+    return f"Failed: {count} supervisors died while running it, on {where}, whose machines lived on; the last: {last}"
+
+
+def signalled_before_limit(signal: str, seconds: int, limit: int) -> str:
+    """By the supervisor, when it has warned a task of its time limit."""
+    return f"Sent {signal} {duration_text(seconds)} before its time limit of {duration_text(limit)}"
+
+
+def no_process_starts(times: int) -> str:
+    """By a worker that rests because it could start no process."""
+    return f"no process could be started here, {times} times in a row"
+
+
+def fenced_itself(times: int, last: str) -> str:
+    """By a worker that takes nothing more until a person has looked."""
+    return f"no process could be started here, {times} times in a row; the last: {last}; it waits for a person"
 
 
 def running(running_count: int, total: int, serving: bool) -> str:

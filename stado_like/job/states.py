@@ -158,7 +158,6 @@ def _table() -> dict[tuple[TaskState, Event], Arrow]:
         (S.STOPPING, E.SUCCEED): Arrow(S.COMPLETED, W.SUPERVISOR),
         (S.PENDING, E.GIVE_UP): Arrow(S.UNSCHEDULABLE, W.TICK),
         (S.CANCELLED, E.EVICT_LAST): Arrow(S.PREEMPTED, W.ANY),
-        (S.DOWN, E.EVICT_LAST): Arrow(S.PREEMPTED, W.ANY),
         (S.CANCELLED, E.GANG_OVER): Arrow(S.COSCHED_FAILED, W.ANY),
         (S.FAILED, E.RETRY): Arrow(S.PENDING, W.ANY),
         (S.DOWN, E.RETRY): Arrow(S.PENDING, W.ANY),
@@ -177,9 +176,7 @@ def _table() -> dict[tuple[TaskState, Event], Arrow]:
 
 TABLE: dict[tuple[TaskState, Event], Arrow] = _table()
 
-TERMINAL_TASK = frozenset(
-    {S.COMPLETED, S.FAILED, S.CANCELLED, S.DOWN, S.PREEMPTED, S.UNSCHEDULABLE, S.COSCHED_FAILED}
-)
+TERMINAL_TASK = frozenset({S.COMPLETED, S.FAILED, S.CANCELLED, S.DOWN, S.PREEMPTED, S.UNSCHEDULABLE, S.COSCHED_FAILED})
 TERMINAL_JOB = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.UNSCHEDULABLE})
 ACTIVE_TASK = frozenset(_HELD)
 

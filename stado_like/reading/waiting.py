@@ -16,6 +16,7 @@ from stado_like.bucket.load import TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.job import keys, reasons
 from stado_like.job.records import End
+from stado_like.job.states import Cause
 from stado_like.job.terms import Terms
 from stado_like.planning import groups as group_rule
 from stado_like.reading.shapes import iso
@@ -104,10 +105,18 @@ def _restart_at(last: End | None) -> float:
 
 def restart_reason(last: End) -> str:
     """The words for a task that waits to run again."""
-    budget, count, limit = last.restart.get("budget"), last.restart.get("count") or 0, last.restart.get("limit")
-    if budget in ("failures", "machine") and limit is not None:
-        return reasons.restarted(budget == "failures", count, limit)
-    return reasons.waiting_again(last.reason)
+    count, limit = last.restart.get("count") or 0, last.restart.get("limit")
+    if limit is None:
+        return reasons.waiting_again(last.reason)
+    match last.cause:
+        case Cause.STALLED:
+            return reasons.restarted_after_stall(count, limit)
+        case Cause.GPU_FAULT:
+            return reasons.restarted_after_gpu_fault(count, limit)
+        case Cause.FAILURE | Cause.MACHINE_LOST:
+            return reasons.restarted(last.cause is Cause.FAILURE, count, limit)
+        case _:
+            return reasons.waiting_again(last.reason)
 
 
 def no_room(around: Surroundings, terms: Terms, rank: int = 0) -> str:

@@ -35,7 +35,7 @@ Stale         heartbeat→Running  exit 0→Completed  fail→Failed  ask to sto
 Stopping      stopped→Cancelled  exit 0→Completed  fail→Failed  lost→Down
 Completed     retry→Pending
 Failed        retry→Pending
-Down          retry→Pending  preempted for the last time→Preempted
+Down          retry→Pending
 Cancelled     retry→Pending  preempted for the last time→Preempted  its gang ended for good→CoschedFailed
 Preempted
 Unschedulable
