@@ -150,9 +150,8 @@ def test_decisions_causes_and_outcomes_as_the_code_has_them() -> None:
 
 
 SAMPLES: dict[str, tuple[object, ...]] = {
-    **dict.fromkeys(("failures", "of_machines"), (True, False)),
+    **dict.fromkeys(("failures", "of_machines", "serving", "healthy"), (True, False)),
     **dict.fromkeys(("seconds", "count", "limit", "code", "running_count", "failed", "width", "ready"), (7,)),
-    "serving": (False,),  # services are not built
     "total": (7, 0),
     "machine": ("m", ""),
 }
