@@ -130,7 +130,11 @@ class Client:
                 metadata.setdefault("parent", parent)
         said = self._filled_in(said, request_id)
         resolve_awaited(self.bucket, said, self.workspace)
-        return validate(said, Defaults.of(self.settings.retry_max_attempts, self.settings.machine_restarts))
+        defaults = Defaults.of(self.settings.retry_max_attempts, self.settings.machine_restarts)
+        if self.shipping.ships(said["spec"]):
+            validate({**said, "spec": {**said["spec"], "workdir": None}}, defaults)  # before a large folder is packed
+            self.shipping.pack(said["spec"])
+        return validate(said, defaults)
 
     def _filled_in(self, said: dict[str, Any], request_id: str) -> dict[str, Any]:
         metadata, spec = said["metadata"], said["spec"]
@@ -149,8 +153,6 @@ class Client:
                 spec["workdir"] = os.path.abspath(os.path.expanduser(workdir))
             elif "cwd" not in spec and not workdir:
                 spec["cwd"] = _here()
-        else:
-            self.shipping.pack(spec)
         return said
 
     def _token(self, request_id: str) -> str:
@@ -159,8 +161,17 @@ class Client:
         """
         return hashlib.sha256(request_id.encode()).hexdigest() if request_id else self.ambient.token()
 
-    def submit_document(self, document: Mapping[str, Any], *, request_id: str = "") -> Job:
-        """Submit a document in its stored form (as `document` gives it)."""
+    def submit_document(self, document: Mapping[str, Any], *, request_id: str = "", renumber: bool = False) -> Job:
+        """Submit a document in its stored form (as `document` gives it). `renumber`: where its name is taken, under the
+        next free one (`train-2` after `train`)."""
+        try:
+            return self._submit_as_named(document, request_id)
+        except Conflict as taken:
+            if not renumber or request_id or taken.code != "JOB_EXISTS":
+                raise
+        return self._under_a_free_name(document)
+
+    def _submit_as_named(self, document: Mapping[str, Any], request_id: str) -> Job:
         self.workspaces.permit(document)
         self.ready_to_write()
         self.shipping.send(document)
@@ -178,18 +189,21 @@ class Client:
         `train-2`).
         """
         source = self._read(self.resolve(job))
-        metadata = source.document["metadata"]
         if name:
             return self.submit_document(self._renamed(source.document, name))
+        return self._under_a_free_name(source.document)
+
+    def _under_a_free_name(self, document: Mapping[str, Any]) -> Job:
+        metadata = document["metadata"]
         for _ in range(5):
-            here = keys.jobs_of(source.workspace)
+            here = keys.jobs_of(metadata["workspace"])
             taken = {_name_of(row.key) for row in list_all(self.store, here)}
             free = next_name(metadata["name"], frozenset(taken))
             try:
-                return self.submit_document(self._renamed(source.document, free))
+                return self.submit_document(self._renamed(document, free))
             except Conflict:
                 continue  # somebody took the name in between
-        raise Conflict(f"no free name was found for another {source.name}", "Give one: --name.", code="JOB_EXISTS")
+        raise Conflict(f"no free name was found for another {metadata['name']}", "Give one: --name.", code="JOB_EXISTS")
 
     def _renamed(self, document: Mapping[str, Any], name: str) -> dict[str, Any]:
         from stado_like.job.spec.validate import validate

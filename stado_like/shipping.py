@@ -38,18 +38,21 @@ class Shipping:
         self._packed: dict[str, Packed] = {}
         self._sending = Lock()  # an archive is one file, read from its beginning by whoever sends it
 
-    def pack(self, spec: dict[str, Any]) -> None:
-        """Where `spec.workdir` names a directory of this machine, put a bundle of it in its place. Nothing is sent yet.
-        Raises `Refused`.
-        """
+    def ships(self, spec: object) -> bool:
+        """Whether `spec.workdir` names a directory of this machine that goes with the job."""
+        if self._store.url.startswith("file:") or not isinstance(spec, dict) or spec.get("bundle"):
+            return False
         workdir = spec.get("workdir")
         if not isinstance(workdir, str) or not workdir:
-            return
-        if os.path.isabs(workdir) and not os.path.lexists(workdir):
-            return
+            return False
+        return not os.path.isabs(workdir) or os.path.lexists(workdir)
+
+    def pack(self, spec: dict[str, Any]) -> None:
+        """Put a bundle of the directory in the place of `spec.workdir`. Nothing is sent yet. Raises `Refused`.
+        """
         from stado_like.bundle.archive import pack
 
-        folder = os.path.expanduser(workdir)
+        folder = os.path.expanduser(spec["workdir"])
         packed = pack(folder, self._most_bytes, _Told(f"packing {folder}", self._ambient, self.on_note))
         for note in packed.notes:
             self.on_note(note)

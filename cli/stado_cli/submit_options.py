@@ -136,6 +136,8 @@ class Asked:
 
     spec: JobSpec
     notes: list[str] = field(default_factory=list)
+    renumber: bool = False
+    """The name is a batch script's, which is submitted again and again: where it is taken, the next free one."""
 
 
 def asked(words: tuple[str, ...], options: dict[str, Any], now: Callable[[], float]) -> Asked:
@@ -171,7 +173,8 @@ def asked(words: tuple[str, ...], options: dict[str, Any], now: Callable[[], flo
         **{name: options[name] for name in SAME},
     ).settled(now)
     spec.as_document()  # what cannot be read is told before what was understood
-    return Asked(spec, [*notes, *spec.understood()])
+    renumber = bool(options["from_sbatch"] and not options["name"])
+    return Asked(spec, [*notes, *spec.understood()], renumber)
 
 
 def _one_description(options: dict[str, Any]) -> None:

@@ -39,6 +39,9 @@ def command(context: Context, /, words: tuple[str, ...], dry_run: bool, request_
 
         context.output.value(document, dumps(document).removesuffix("\n"))
         return
-    job = client.submit_document(document, request_id=request_id)
+    job = client.submit_document(document, request_id=request_id, renumber=said.renumber)
+    if job.name != document["metadata"]["name"]:
+        context.output.note(f"the name {document['metadata']['name']} is taken: this job is {job.name}")
+    document = {**document, "metadata": {**document["metadata"], "name": job.name}}
     stored = {**document, "incarnation": job.id.k, "id": str(job.id), "request_id": request_id or None}
     context.output.value(stored, job.name)

@@ -43,7 +43,7 @@ def command(context: Context, /, words: tuple[str, ...], request_id: str, **opti
     document = stored_form(context, client, said, request_id)
     if client.store.url.startswith("file:"):
         import stado_cli.working  # noqa: F401 - what cannot work here is found out before anything is written
-    job = client.submit_document(document, request_id=request_id)
+    job = client.submit_document(document, request_id=request_id, renumber=said.renumber)
     context.output.note(f"job {job.name}")
     try:
         return _exit_code(context, _stream(context, client, job))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stado_like.errors import StadoError
+from stado_like.errors import StadoError, StoreError
 from stado_like.job import reasons
 from stado_like.job.states import Cause
 from stado_worker.shim.life import Life
@@ -97,7 +97,7 @@ class PreparingThread:
             return
         except CouldNotPrepare as refused:
             outcome = Unprepared(Cause.FAILURE, refused.message)
-        except OSError as trouble:
+        except (OSError, StoreError) as trouble:
             outcome = Unprepared(Cause.UNDELIVERED, reasons.could_not_prepare(str(trouble)))
         except Exception as bug:
             # Whatever it is, it belongs to this attempt: a thread that dies without a word would leave it waiting.

@@ -182,11 +182,14 @@ class _Supervisor:
     def _control_until_over(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._wake_read, selectors.EVENT_READ)
-            watched = told = False
+            watched = told = reachable = False
             while True:
                 sleep_s = self._control.step()
                 if self._control.is_over:
                     return
+                if self._control.preparing and not reachable:
+                    reachable = True
+                    self._write_proc()  # so that a nudge finds us while there is no process yet
                 if self._control.started and not told:
                     told = True
                     self._write_proc()
