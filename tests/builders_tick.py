@@ -140,10 +140,17 @@ class Stage:
         assert job is not None
         return job, terms_of(job.document)
 
-    def claim(self, a: AttemptId, worker: str = "w1", *, entry_deleted: bool = True) -> Claim:
+    def claim(self, a: AttemptId, worker: str = "w1", *, entry_deleted: bool = True, boot_id: str = "") -> Claim:
         job, terms = self.job(a.job)
         key = entries.open_key(job, terms, a)
-        claim = Claim(nonce=self.bucket.token(), attempt=str(a), worker=worker, since=self.bucket.now(), queue_key=key)
+        claim = Claim(
+            nonce=self.bucket.token(),
+            attempt=str(a),
+            worker=worker,
+            boot_id=boot_id,
+            since=self.bucket.now(),
+            queue_key=key,
+        )
         self.bucket.decide(keys.running(a), claim)
         if entry_deleted:
             self.store.delete(key)
@@ -172,10 +179,14 @@ class Stage:
         )
         self.store.put(keys.heartbeat(a), codec.encode(beat))
 
-    def broadcast(self, worker: str, *held: tuple[AttemptId, str, bool], next_by_s: float = 60.0) -> None:
+    def broadcast(
+        self, worker: str, *held: tuple[AttemptId, str, bool], next_by_s: float = 60.0, boot_id: str = ""
+    ) -> None:
         now = self.bucket.now()
         named = tuple(Named(attempt=str(a), nonce=nonce, alive=alive) for a, nonce, alive in held)
-        said = Capacity(nonce=self.bucket.token(), worker=worker, at=now, next_by=now + next_by_s, held=named)
+        said = Capacity(
+            nonce=self.bucket.token(), worker=worker, boot_id=boot_id, at=now, next_by=now + next_by_s, held=named
+        )
         self.store.put(keys.capacity(worker), codec.encode(said))
 
     def keys(self, prefix: str) -> list[str]:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from stado_like.bucket import cancel, delete, entries, finish, groups, mend, settle
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.end import Seen, commit, compose, is_over
+from stado_like.bucket.end import Seen, commit, compose, how_it_was_lost
 from stado_like.bucket.load_world import Memory, Mending
 from stado_like.bucket.look import look_again
+from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, reasons
 from stado_like.job.budget import Ended
-from stado_like.job.keys import AttemptId
-from stado_like.job.records import Budgets, Heartbeat
-from stado_like.job.states import Cause, TaskState
+from stado_like.job.records import Budgets, Capacity, Claim, Heartbeat
+from stado_like.job.states import Cause
 from stado_like.planning import liveness
 from stado_like.planning.actions import (
     Action,
@@ -38,8 +38,8 @@ from stado_like.planning.actions import (
     SweepHeld,
     SweepJob,
 )
+from stado_like.planning.world import Broadcast, Look
 
-_STOP_CAUSES = {cause.value: cause for cause in Cause if cause is not Cause.NONE}
 MEND_FIRST_S = 60.0
 MEND_MOST_S = 600.0
 LOOK_AGAIN_S = 30.0
@@ -170,9 +170,7 @@ def _sweep_held(bucket: Bucket, action: SweepHeld) -> Did:
     """No claimer ever meets an entry that waits for a placement, and finds out that it came too late: a submitter that
     slept while its job was cancelled, a request that arrived after its job was over."""
     a, key = action.entry.attempt, action.entry.key
-    ended, over, buried, there = bucket.present(
-        keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job)
-    )
+    ended, over, buried, there = bucket.present(keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job))
     if over or buried or not there:
         bucket.drop(key)
         return _counted("orphans", 1)
@@ -226,7 +224,7 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
             a,
             bucket.terms(job),
             before.budgets if before is not None else Budgets(),
-            _how_it_ended(bucket, a, beat, undelivered=look.beat is None, last_seen_at=look.signature[1]),
+            _how_it_ended(bucket, look),
             _seen(action, beat, look.signature[1]),
         )
         if bucket.ambient.boot_s() - look.read_at <= liveness.READS_HOLD_S:  # guard: reap reads fresh
@@ -251,20 +249,26 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
     return _counted(name, 1, f"{a} on {claim.worker or 'an unknown worker'}: {end.outcome.value}, {end.reason}")
 
 
-def _how_it_ended(
-    bucket: Bucket, a: AttemptId, beat: Heartbeat | None, *, undelivered: bool, last_seen_at: float
-) -> Ended:
-    """A machine lost under a stop ended as the stop asked: Cancelled, not Down."""
-    if undelivered:
+def _how_it_ended(bucket: Bucket, look: Look) -> Ended:
+    if look.beat is None:
         return Ended(Cause.UNDELIVERED, reasons.UNDELIVERED)
+    beat, last_seen_at = look.beat.record, look.signature[1]
     running_s = max(0.0, last_seen_at - beat.running_at) if beat is not None and beat.running_at else 0.0
-    if beat is not None and beat.state is TaskState.STOPPING:
-        if is_over(bucket, a):
-            return Ended(Cause.REQUESTED, reasons.LOST_WHILE_STOPPING, running_s)
-        asked = _STOP_CAUSES.get(beat.stop_cause)
-        if asked is not None:
-            return Ended(asked, reasons.LOST_WHILE_STOPPING, running_s)
-    return Ended(Cause.MACHINE_LOST, reasons.NO_HEARTBEAT, running_s)
+    cause, reason = how_it_was_lost(bucket, look.attempt, beat, reasons.NO_HEARTBEAT)
+    lived_on = cause is Cause.MACHINE_LOST and _lives_on(bucket, look.held.claim)
+    return Ended(cause, reason, running_s, look.held.claim.worker if lived_on else "")
+
+
+def _lives_on(bucket: Bucket, claim: Claim) -> bool:
+    """Whether the machine of a lost attempt speaks, and was not started again since the claim: then it was not the
+    machine that was lost. What cannot be read is no such word."""
+    try:
+        said = bucket.read(Capacity, keys.capacity(claim.worker)) if claim.worker else None
+    except BadRecord:
+        return False
+    if said is None or not claim.boot_id or said.record.boot_id != claim.boot_id:
+        return False
+    return liveness.is_fresh(Broadcast(claim.worker, said.record, said.last_modified, said.now))
 
 
 def _seen(action: Reap, beat: Heartbeat | None, last_seen_at: float) -> Seen:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.job import budget, codec, keys
+from stado_like.job import budget, codec, keys, reasons
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
-from stado_like.job.records import Budgets, Change, End, History, LastFailure, LogTail
+from stado_like.job.records import Budgets, Change, End, Heartbeat, History, LastFailure, LogTail
 from stado_like.job.states import Cause, Decision, Outcome, TaskState
 from stado_like.job.terms import Terms
 from stado_like.store.conditional import Won
+
+_CAUSES = frozenset(cause.value for cause in Cause if cause is not Cause.NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,17 @@ def budgets_before(bucket: Bucket, a: AttemptId) -> Budgets:
     previous = a.previous
     before = bucket.end(previous) if previous is not None else None
     return before.budgets if before is not None else Budgets()
+
+
+def how_it_was_lost(bucket: Bucket, a: AttemptId, beat: Heartbeat | None, reason: str) -> tuple[Cause, str]:
+    """What an attempt ends of whose supervisor or machine is gone: of its loss, or of the stop that was under way,
+    which stands: Cancelled, not Down. Raises `StoreUnavailable`."""
+    if beat is not None and beat.state is TaskState.STOPPING:
+        if is_over(bucket, a):
+            return Cause.REQUESTED, reasons.LOST_WHILE_STOPPING
+        if beat.stop_cause in _CAUSES:
+            return Cause(beat.stop_cause), reasons.LOST_WHILE_STOPPING
+    return Cause.MACHINE_LOST, reason
 
 
 def cancelled(reason: str) -> Ended:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.end import how_it_was_lost
 from stado_like.bucket.settle import drop_orphan
 from stado_like.errors import BadRecord
 from stado_like.job import reasons
@@ -108,13 +109,16 @@ def _lost(bucket: Bucket, read: Read, holding: Holding, *, rebooted: bool) -> re
     found = bucket.heartbeat(read.a)
     beat = found.record if found is not None else None
     notes = (f"processes {', '.join(map(str, holding.stuck))} would not die",) if holding.stuck else ()
+    why = reasons.MACHINE_RESTARTED if rebooted else reasons.SUPERVISOR_LOST
+    cause, reason = how_it_was_lost(bucket, read.a, beat, why)
     return report.Facts(
-        cause=Cause.MACHINE_LOST,
-        reason=reasons.MACHINE_RESTARTED if rebooted else reasons.SUPERVISOR_LOST,
+        cause=cause,
+        reason=reason,
         started_at=beat.started_at if beat else 0.0,
         running_at=beat.running_at if beat else 0.0,
         ended_at=bucket.now(),
         by=read.task.worker,
         history=beat.history if beat else History(),
         notes=notes,
+        supervisor_died_on="" if rebooted or cause is not Cause.MACHINE_LOST else read.task.worker,
     )

@@ -31,7 +31,8 @@ from stado_worker.shim.task import Read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What `exit.json` says of an end before its record exists. `record`: the bytes to send, once composed."""
+    """What `exit.json` says of an end before its record exists. `record`: the bytes to send, once composed.
+    `supervisor_died_on`: as in `Ended`."""
 
     cause: Cause
     reason: str
@@ -44,6 +45,7 @@ class Facts:
     history: History = field(default_factory=History)
     notes: tuple[str, ...] = ()
     requests: Mapping[str, Any] = field(default_factory=dict)
+    supervisor_died_on: str = ""
     record: str = ""
 
 
@@ -112,7 +114,8 @@ def note_done(
 
 
 def _compose(bucket: Bucket, read: Read, facts: Facts, shipping: LogShipping) -> bytes:
-    ended = Ended(facts.cause, facts.reason, facts.ended_at - facts.running_at if facts.running_at else 0.0)
+    running_s = facts.ended_at - facts.running_at if facts.running_at else 0.0
+    ended = Ended(facts.cause, facts.reason, running_s, facts.supervisor_died_on)
     log = shipping.tail()
     seen = Seen(
         worker=read.task.worker,
