@@ -49,8 +49,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process was told, once and for good. Graces in seconds, `bundle_*` in bytes; `None` means: as the
-    cluster's own record says."""
+    """What a process was told, once and for good. Graces in seconds, `bundle_*` and `collect_max` in bytes; `None`
+    means: as the cluster's own record says."""
 
     store: str
     workspace: str
@@ -65,6 +65,7 @@ class Settings:
     machine_restarts: int | None
     bundle_max: int
     bundle_cache: int
+    collect_max: int
     config_file: str
     secrets: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
@@ -175,6 +176,7 @@ SETTINGS: tuple[_Setting, ...] = (
     _Setting("machine_restarts", _count(10_000), None, ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")),
     _Setting("bundle_max", _size, 512 << 20, ("STADO_BUNDLE_MAX",)),
     _Setting("bundle_cache", _size, 4 << 30, ("STADO_BUNDLE_CACHE",)),
+    _Setting("collect_max", _size, 1 << 30, ("STADO_COLLECT_MAX",)),
 )
 
 

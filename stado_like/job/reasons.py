@@ -21,6 +21,8 @@ SUPERVISOR_LOST = "Machine lost: the task's supervisor died"
 LOST_WHILE_STOPPING = "Machine lost while stopping"
 UNDELIVERED = "Claimed, and never started a process"
 PREPARING = "Preparing"
+LOOKING_FOR_CHECKPOINT = "Looking for its checkpoint"
+UPLOADING_CHECKPOINT = "Uploading its checkpoint"
 STARTED = "Process started"
 RUNNING = "Process running"
 STOPPED_ON_REQUEST = "Stopped on request"
@@ -51,6 +53,14 @@ def could_not_start(why: str) -> str:
 
 def could_not_prepare(why: str) -> str:
     return f"Could not be made ready to start: {why}"
+
+
+def restoring(checkpoint: str, size: str) -> str:
+    return f"Restoring {checkpoint} ({size})"
+
+
+def checkpoint_waits(why: str) -> str:
+    return f"Its checkpoint cannot be fetched yet: {why}"
 
 
 def waits_for_secret(name: str, key: str) -> str:

@@ -28,8 +28,11 @@ from stado_worker.secrets import private
 from stado_worker.secrets.placing import remove_left_behind
 from stado_worker.shim import report, workplace
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.collecting import gathered
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.task import Read
+
+COLLECTS_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,30 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     shipping = LogShipping.carry_on(bucket, read.a, folder.log, masks=masks)
     if facts is None:
         facts = _lost(bucket, read, holding, rebooted=rebooted)
+    elif read.terms.collect and not (facts.record or facts.collected):
+        facts = _collected(bucket, folder, read, facts)
     if notes and not facts.record:
         facts = replace(facts, notes=(*facts.notes, *notes))
     facts = report.composed(bucket, read, folder, facts, shipping)
     made = report.send(bucket, read, folder, facts, mending=True)
     remove_left_behind(folder.path)
     return Ending(made, facts.cause is Cause.UNDELIVERED)
+
+
+def _collected(bucket: Bucket, folder: AttemptDir, read: Read, facts: report.Facts) -> report.Facts:
+    """The process had ended by itself, and its supervisor died before its files were in the store. Ten seconds, no
+    more: the agent has other tasks to prove alive. Of a task that was killed with its supervisor nothing is collected.
+    """
+
+    def pause(seconds: float) -> bool:
+        if seconds > 0:
+            bucket.ambient.sleep(seconds)
+        return False
+
+    found = gathered(lambda wait: workplace.collect_from(folder, bucket, read, wait, within_s=COLLECTS_WITHIN_S), pause)
+    facts = replace(facts, collected=found.told, notes=(*facts.notes, *found.notes))
+    report.keep(folder, facts, fsync=read.task.fsync)
+    return facts
 
 
 def _never_started(folder: AttemptDir, *, rebooted: bool) -> bool:

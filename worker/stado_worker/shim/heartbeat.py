@@ -3,6 +3,7 @@ the answer is definite.
 
     look: HEAD end, verdict, stop, tombstone    → fenced (kill, write nothing) | a stop | nothing
     beat: put heartbeat.<n>                     at 1 s, on every change of state, every TTL/4
+    watch: progress, silence                    see `stall`
 
 Every beat comes after a look, so a fenced supervisor writes nothing more. What cannot be asked now is asked again
 later: an outage changes nothing about a running process. The pulse file tells the agent of this machine when the
@@ -25,8 +26,11 @@ from stado_like.job.records import Heartbeat
 from stado_like.job.states import Cause
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.collecting import Collecting, Gathered
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import FOLLOWED_EVERY_S, GROWTH_EVERY_S, LogShipping
+from stado_worker.shim.outputs import masked_values
+from stado_worker.shim.stall import Watch
 from stado_worker.shim.task import Read
 
 FIRST_BEAT_S = 1.0
@@ -34,6 +38,7 @@ RETRY_FIRST_S = 0.25
 RETRY_MOST_S = 15.0
 FENCED_LOOK_S = 0.5
 SHIP_FOR_S = 0.5
+COLLECTING_LOOK_S = 2.0
 
 
 class Io:
@@ -48,8 +53,12 @@ class Io:
         shipping: LogShipping,
         ambient: Ambient,
         close: Callable[[], tuple[str, ...]] = lambda: (),
+        watch: Watch | None = None,
+        collecting: Collecting | None = None,
+        saved: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`close` clears up after the tree is gone, before the end is reported; it returns notes for people."""
+        """`close` clears up after the tree is gone, before the end is reported; it returns notes for people. Then
+        `collecting` gathers the files to keep, while heartbeats go on; before all of it they go on until `saved`."""
         self._read = read
         self._life = life
         self._bucket = bucket
@@ -57,6 +66,11 @@ class Io:
         self._shipping = shipping
         self._ambient = ambient
         self._close = close
+        self._closed: tuple[str, ...] | None = None
+        self._watch = watch
+        self._watch_due_s = ambient.boot_s() + (watch.cadence_s if watch is not None else 0.0)
+        self._collecting = collecting
+        self._saved = saved
         self._seq = 0
         self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
         self._ship_due_s = ambient.boot_s() + GROWTH_EVERY_S
@@ -70,6 +84,8 @@ class Io:
         if self._life.fenced:
             if not self._life.killed and self._life.over is None:
                 return FENCED_LOOK_S  # control kills and wakes us: "done" must not stand beside a living process
+            if self._collecting is not None:
+                self._collecting.give_up()
             report.note_done(self._folder, ours=False, at=self._life.now())
             return None
         try:
@@ -91,9 +107,15 @@ class Io:
         over = life.over
         if over is not None:
             if not self._shipping.has_backlog():
-                self._report(over)
-                return None
-            self._ship_due_s = now_s  # what does not fit into the end record goes first, and heartbeats go on
+                gathered = self._gathered()
+                if gathered is not None:
+                    self._report(over, gathered)
+                    return None
+            else:
+                self._ship_due_s = now_s  # what does not fit into the end record goes first, and heartbeats go on
+        elif self._watch is not None and now_s >= self._watch_due_s:
+            self._watch_due_s = now_s + self._watch.cadence_s
+            self._watch.look()
         if life.gate is Gate.ASKED:
             self._ask_gate()
         looking, beating = self._take_wishes()
@@ -106,7 +128,12 @@ class Io:
         if now_s >= self._ship_due_s:
             self._ship(now_s)
         now_s = self._ambient.boot_s()
-        return max(0.0, min(self._beat_due_s, self._ship_due_s) - now_s)
+        due_s = min(self._beat_due_s, self._ship_due_s)
+        if over is not None:
+            due_s = min(due_s, now_s + COLLECTING_LOOK_S)
+        elif self._watch is not None:
+            due_s = min(due_s, self._watch_due_s)
+        return max(0.0, due_s - now_s)
 
     def _take_wishes(self) -> tuple[bool, bool]:
         with self._life.lock:
@@ -167,6 +194,8 @@ class Io:
     def _beat(self) -> None:
         life = self._life
         self._seq += 1
+        masks = self._shipping.masks
+        progress = self._watch.progress if self._watch is not None and masks is not None else None
         with life.lock:
             beat = Heartbeat(
                 seq=self._seq,
@@ -180,6 +209,10 @@ class Io:
                 ttl_s=self._read.terms.ttl_s,
                 log_bytes=self._shipping.size(),
                 stop_cause=life.stop.cause.value if life.stop else "",
+                progress=masked_values(progress.values, masks) if progress and masks is not None else {},
+                progress_at=progress.at if progress else 0.0,
+                steps=progress.steps if progress else (),
+                stall=life.stalled or {},
                 history=life.history,
             )
         self._bucket.put(keys.heartbeat(self._read.a), beat)
@@ -210,11 +243,22 @@ class Io:
 
     # ---- end
 
-    def _report(self, over: Over) -> None:
+    def _gathered(self) -> Gathered | None:
+        """The files to keep are in the store, or never will be. None: they are on their way."""
+        if self._closed is None:
+            if not self._saved():
+                return None
+            self._closed = self._close()
+            if self._collecting is not None:
+                self._life.tell(reasons.collecting(len(self._read.terms.collect)))
+        return self._collecting.poll() if self._collecting is not None else Gathered()
+
+    def _report(self, over: Over, gathered: Gathered) -> None:
         known = self._facts
         if known is None:
             known = report.facts_of(self._read, self._life, over)
-            known = replace(known, notes=(*known.notes, *self._close()))
+            notes = (*known.notes, *(self._closed or ()), *gathered.notes)
+            known = replace(known, notes=notes, collected=gathered.told)
             self._facts = known
         self._facts = report.composed(self._bucket, self._read, self._folder, known, self._shipping)
         report.send(self._bucket, self._read, self._folder, self._facts)

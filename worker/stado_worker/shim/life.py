@@ -8,7 +8,7 @@ carried forward from the claim by the boot clock, so that control knows the time
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -75,6 +75,8 @@ class Life:
     started_at: float = 0.0
     running_at: float = 0.0
     stop: StopAsked | None = None
+    stalled: Mapping[str, float] | None = None
+    """Since when it shows no sign of work, and after how many seconds that counts: `{since, after_seconds}`."""
     over: Over | None = None
     fenced: bool = False
     killed: bool = False
@@ -113,6 +115,37 @@ class Life:
             self.history = self.history.add(Change(state=self.state.value, reason=reason, at=self.now()))
             self.beat_now = True
         self.wake_io()
+
+    def mark_stalled(self, since: float, after_s: int, reason: str) -> None:
+        """It runs, and shows no sign of work."""
+        with self.lock:
+            self.stalled = {"since": since, "after_seconds": after_s}
+        self._still(reason, cause=Cause.STALLED.value)
+
+    def unmark_stalled(self, reason: str) -> None:
+        with self.lock:
+            self.stalled = None
+        self._still(reason)
+
+    def _still(self, reason: str, cause: str = "") -> None:
+        """The same state for another reason, unless that state has ended meanwhile."""
+        with self.lock:
+            if self.over is not None or self.state is not TaskState.RUNNING:
+                return
+            self.reason = reason
+            self.history = self.history.add(Change(state=self.state.value, reason=reason, at=self.now(), cause=cause))
+            self.beat_now = True
+        self.wake_io()
+
+    def note(self, reason: str, *, cause: Cause) -> None:
+        """Something was done to it, and it runs on."""
+        self._still(reason, cause.value)
+
+    def tell(self, reason: str) -> None:
+        """What is done for it after its process ended; in the heartbeat alone: the history has its end already."""
+        with self.lock:
+            self.reason = reason
+            self.beat_now = True
 
     def looked(self, began_boot_s: float) -> None:
         """A look that began then found the attempt still ours."""

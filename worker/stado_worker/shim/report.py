@@ -26,6 +26,7 @@ from stado_like.job.states import Cause
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.life import Life, Over
 from stado_worker.shim.log_shipping import LogShipping
+from stado_worker.shim.outputs import Said, said
 from stado_worker.shim.task import Read
 
 
@@ -46,6 +47,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     requests: Mapping[str, Any] = field(default_factory=dict)
     supervisor_died_on: str = ""
+    collected: Mapping[str, Any] = field(default_factory=dict)
     record: str = ""
 
 
@@ -90,7 +92,8 @@ def composed(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipp
     `StoreUnavailable`."""
     if facts.record:
         return facts
-    facts = replace(facts, record=_compose(bucket, read, facts, shipping).decode())
+    told = said(folder, read.terms, shipping.masks)
+    facts = replace(facts, record=_compose(bucket, read, facts, told, shipping).decode())
     keep(folder, facts, fsync=read.task.fsync)
     return facts
 
@@ -113,7 +116,7 @@ def note_done(
         folder.write_done({"ours": ours, "at": at, "entries": list(entries), "cause": cause.value})
 
 
-def _compose(bucket: Bucket, read: Read, facts: Facts, shipping: LogShipping) -> bytes:
+def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: LogShipping) -> bytes:
     running_s = facts.ended_at - facts.running_at if facts.running_at else 0.0
     ended = Ended(facts.cause, facts.reason, running_s, facts.supervisor_died_on)
     log = shipping.tail()
@@ -129,10 +132,17 @@ def _compose(bucket: Bucket, read: Read, facts: Facts, shipping: LogShipping) ->
         history=facts.history,
         log=log,
         last_lines=shipping.last_lines(),
-        notes=facts.notes,
+        notes=(*facts.notes, *told.notes),
     )
     composed = ending.compose(bucket, read.a, read.terms, read.budgets, ended, seen)
-    composed = replace(composed, requests=dict(facts.requests))
+    composed = replace(
+        composed,
+        requests=dict(facts.requests),
+        progress=told.progress,
+        outputs=told.outputs,
+        answer=told.answer,
+        collected=facts.collected,
+    )
     return _fit(composed, shipping)
 
 

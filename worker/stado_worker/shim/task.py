@@ -16,6 +16,9 @@ from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.terms import Terms, command_of, display_name, terms_of
 from stado_worker.shim.slurm import told_slurm
 
+PROGRESS = "progress"
+OUTPUTS = "outputs"
+"""Files in the attempt's folder: what a task says of itself, as `key=value`."""
 DEFAULT_GRACE_S = 30
 MOST_GRACE_S = 3600
 
@@ -90,7 +93,8 @@ def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, s
         "STADO_WORKSPACE": a.job.workspace,
         "STADO_STORE": task.store,
         "STADO_CHECKPOINT_URL": f"{task.store.partition('?')[0].rstrip('/')}/{keys.checkpoints_of(a).rstrip('/')}",
-        "STADO_OUTPUTS": f"{folder}/outputs",
+        "STADO_OUTPUTS": f"{folder}/{OUTPUTS}",
+        "STADO_PROGRESS": f"{folder}/{PROGRESS}",
         "STADO_GPU_COUNT": str(terms.ask.gpus),
         "RANK": str(a.rank),
         "WORLD_SIZE": str(terms.tasks),
