@@ -26,9 +26,9 @@ from stado_like.job.rollup import Rolled
 from stado_like.job.states import TERMINAL_JOB, TaskState
 from stado_like.job.terms import Terms
 from stado_like.reading import waiting
+from stado_like.reading.live import of_heartbeat
 from stado_like.reading.shapes import JobRow
 from stado_like.reading.surroundings import Surroundings
-from stado_like.reading.view import of_heartbeat
 from stado_like.store.protocol import list_all
 
 DAY_S = 86_400.0

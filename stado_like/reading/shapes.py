@@ -45,6 +45,17 @@ class AttemptView:
     log: LogTail | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change with the attempt it belongs to (0: none) and who held that. `as_job`: how the job says it, if in other
+    words."""
+
+    attempt: int
+    worker: str
+    change: Change
+    as_job: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
     """One rank. `attempt` is the open attempt, or the last one. `restart_at`: a retry waits until then (0: it does
@@ -64,6 +75,8 @@ class TaskView:
     signal: str | None = None
     last_failure: LastFailure | None = None
     history: History = History()  # noqa: RUF009 - frozen: one shared empty history
+    story: tuple[Told, ...] = ()
+    """Every change that is known, of which `history` keeps the first and the last."""
     attempts: tuple[AttemptView, ...] = ()
     released: bool = True
     heard_s: float | None = None
@@ -102,6 +115,8 @@ class JobView:
     history: History
     tasks: tuple[TaskView, ...]
     now: float
+    story: tuple[Told, ...] = ()
+    """The job's own changes, every one."""
     nodes: tuple[Node, ...] = ()
     """While a task waits for a machine: every machine."""
 

@@ -27,33 +27,20 @@ from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord, NotFound
 from stado_like.job import keys, labels, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Budgets, Claim, End, Final, Heartbeat, History, Job, Verdict
+from stado_like.job.records import Budgets, Change, End, Final, Heartbeat, Job, Verdict
 from stado_like.job.rollup import Rolled
-from stado_like.job.states import ACTIVE_TASK, JobState, TaskState
+from stado_like.job.states import ACTIVE_TASK, Cause, JobState, TaskState
 from stado_like.job.terms import Terms, display_name
 from stado_like.planning import lanes
 from stado_like.reading import waiting
+from stado_like.reading.live import Live, of_claim, of_heartbeat
 from stado_like.reading.resolve import Meant, no_such_job
 from stado_like.reading.shapes import AttemptView, JobView, TaskView, job_json
-from stado_like.reading.story import job_story, task_story
-from stado_like.reading.surroundings import GRACE_S, Surroundings
+from stado_like.reading.story import job_story, never_released, task_story
+from stado_like.reading.surroundings import Surroundings
 from stado_like.store.protocol import list_all
 
 __all__ = ["AttemptView", "JobView", "TaskView", "job_json", "read_job", "read_task"]
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """An attempt that somebody holds."""
-
-    state: TaskState
-    reason: str
-    worker: str
-    heard_s: float
-    claimed_at: float = 0.0
-    started_at: float = 0.0
-    running_at: float = 0.0
-    history: History = History()  # noqa: RUF009 - frozen: one shared empty history
 
 
 @dataclass(slots=True)
@@ -82,7 +69,7 @@ def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) ->
     rolled = _job_state(reading, tasks)
     started = min((one.started_at for task in tasks for one in task.attempts if one.started_at), default=0.0)
     finished = _finished_at(reading, tasks, rolled)
-    history = job_story(reading.job, reading.terms, tasks, rolled, finished)
+    told = job_story(reading.job, reading.terms, tasks, rolled, finished, verdict=_early_verdict(reading))
     return JobView(
         id=j,
         job=reading.job,
@@ -91,8 +78,9 @@ def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) ->
         reason=rolled.reason,
         started_at=started,
         finished_at=finished,
-        updated_at=max(one.at for task in (*tasks, None) for one in (task.history if task else history).changes),
-        history=history,
+        updated_at=max(one.change.at for changes in (told.changes, *(one.story for one in tasks)) for one in changes),
+        history=told.history,
+        story=told.changes,
         tasks=tuple(tasks),
         now=now,
         nodes=reading.around.nodes(reading.terms, _first_waiting(tasks)) if "workers" in vars(reading.around) else (),
@@ -190,7 +178,17 @@ def _never_ran(reading: Reading, rank: int) -> TaskView:
     final = reading.final
     reason = verdict_reason(Verdict(nonce="", state=final.state, reason=final.reason)) if final else ""
     name = display_name(reading.terms, rank)
-    return TaskView(rank=rank, name=name, state=TaskState.CANCELLED, reason=reason, attempt=0, released=False)
+    told = never_released(reading.job, reason, final.finished_at if final else 0.0)
+    return TaskView(
+        rank=rank,
+        name=name,
+        state=TaskState.CANCELLED,
+        reason=reason,
+        attempt=0,
+        released=False,
+        history=told.history,
+        story=told.changes,
+    )
 
 
 def _task(
@@ -205,6 +203,7 @@ def _task(
     name = display_name(reading.terms, rank)
     if task.is_over and task.last is not None and task.released:
         last = task.last
+        told = task_story(reading.job, lasts, None)
         return TaskView(
             rank=rank,
             name=name,
@@ -217,7 +216,8 @@ def _task(
             exit_code=last.exit_code,
             signal=last.signal,
             last_failure=failure,
-            history=task_story(reading.job, lasts, None),
+            history=told.history,
+            story=told.changes,
             attempts=tuple(ended),
         )
     live = _live(reading, task.open, beat, now) if task.open is not None else None
@@ -228,6 +228,7 @@ def _task(
         state, reason, restart_at = live.state, live.reason, 0.0
         ended = [*ended, _attempt_of_live(task.open.n if task.open else 1, live)]
     before = ended[-2:-1] if live is not None else ended[-1:]
+    told = task_story(reading.job, lasts, live.going if live else None)
     return TaskView(
         rank=rank,
         name=name,
@@ -239,7 +240,8 @@ def _task(
         previous=before[0] if before else None,
         restart_at=restart_at,
         last_failure=failure,
-        history=task_story(reading.job, lasts, live.history if live else None),
+        history=told.history,
+        story=told.changes,
         attempts=tuple(ended),
         released=task.released,
         heard_s=live.heard_s if live else None,
@@ -296,32 +298,6 @@ def _live(reading: Reading, a: AttemptId, beat: Found[Heartbeat] | None, now: fl
     return None if claim is None else under_stop(reading, a.rank, of_claim(claim, reading.terms.for_rank(a.rank).ttl_s))
 
 
-def of_heartbeat(found: Found[Heartbeat]) -> Live:
-    beat = found.record
-    stale = found.age_s > beat.ttl_s + GRACE_S and beat.state is not TaskState.STOPPING
-    return Live(
-        state=TaskState.STALE if stale else beat.state,
-        reason=reasons.LEASE_EXPIRED if stale else beat.reason,
-        worker=beat.worker,
-        heard_s=found.age_s,
-        started_at=beat.started_at,
-        running_at=beat.running_at,
-        history=beat.history,
-    )
-
-
-def of_claim(found: Found[Claim], ttl_s: float) -> Live:
-    """A claim counts as a heartbeat written when it was made."""
-    stale = found.age_s > ttl_s + GRACE_S
-    return Live(
-        state=TaskState.STALE if stale else TaskState.PREPARING,
-        reason=reasons.LEASE_EXPIRED if stale else reasons.PREPARING,
-        worker=found.record.worker,
-        heard_s=found.age_s,
-        claimed_at=found.last_modified,
-    )
-
-
 def under_stop(reading: Reading, rank: int, live: Live) -> Live:
     """A verdict or a person's stop stands: the task is stopping, whether or not its supervisor has said so yet."""
     if live.state not in ACTIVE_TASK or live.state is TaskState.STALE:
@@ -329,22 +305,14 @@ def under_stop(reading: Reading, rank: int, live: Live) -> Live:
     if live.state is TaskState.STOPPING and live.reason:
         return live
     if reading.verdict is not None:
-        reason = verdict_reason(reading.verdict)
+        reason, at = verdict_reason(reading.verdict), reading.verdict.at
     elif rank in reading.listed.stops:
         stop = reading.bucket.stop(reading.j, rank)
-        reason = stop.reason if stop is not None else reasons.STOPPED_ON_REQUEST
+        reason, at = (stop.reason, stop.at) if stop is not None else (reasons.STOPPED_ON_REQUEST, 0.0)
     else:
         return live
-    return Live(
-        TaskState.STOPPING,
-        reason,
-        live.worker,
-        live.heard_s,
-        live.claimed_at,
-        live.started_at,
-        live.running_at,
-        live.history,
-    )
+    asked = Change(state=TaskState.STOPPING.value, reason=reason, at=at, cause=Cause.REQUESTED.value)
+    return replace(live, state=TaskState.STOPPING, reason=reason, stop=asked)
 
 
 # ---- the job
@@ -358,13 +326,26 @@ def _job_state(reading: Reading, tasks: list[TaskView]) -> Rolled:
         last = reading.bucket.end(keys.AttemptId(reading.j, 0, tasks[0].attempt))
         if last is not None:
             return rollup.over(terms, [task_end(terms, 0, last)])
-    first = next((one.reason for one in tasks if one.state is TaskState.PENDING), "")
+    first = next((_as_job(one) for one in tasks if one.state is TaskState.PENDING), "")
     rolled = rollup.going(terms, Counter(one.state for one in tasks), first)
     if reading.verdict is not None:
         return Rolled(rolled.state, reasons.stopping_workers(reading.verdict.reason))
     if all(one.is_over for one in tasks):
         return Rolled(JobState.RUNNING, reasons.ALL_ENDED)
     return rolled
+
+
+def _as_job(task: TaskView) -> str:
+    """What a job says for its first waiting task."""
+    last = task.story[-1]
+    return last.as_job if last.as_job and last.change.reason == task.reason else task.reason
+
+
+def _early_verdict(reading: Reading) -> Verdict | None:
+    """A verdict that came before its tasks ended, also once the job is over: for its history."""
+    if reading.verdict is None and "verdict" in reading.listed.own:
+        return reading.bucket.verdict(reading.j)
+    return reading.verdict
 
 
 def _finished_at(reading: Reading, tasks: list[TaskView], rolled: Rolled) -> float:

@@ -105,6 +105,11 @@ def _restart_at(last: End | None) -> float:
 
 def restart_reason(last: End) -> str:
     """The words for a task that waits to run again."""
+    preemptor = _preemptor(last)
+    if preemptor:
+        return reasons.queued_again(preemptor)
+    if last.cause is Cause.GANG:
+        return last.reason
     count, limit = last.restart.get("count") or 0, last.restart.get("limit")
     if limit is None:
         return reasons.waiting_again(last.reason)
@@ -117,6 +122,18 @@ def restart_reason(last: End) -> str:
             return reasons.restarted(last.cause is Cause.FAILURE, count, limit)
         case _:
             return reasons.waiting_again(last.reason)
+
+
+def waits_as_job(last: End) -> str:
+    """What a job says for a task that waits to run again, where that is not what the task says; else empty."""
+    return reasons.waiting_again(last.reason) if _preemptor(last) else ""
+
+
+def _preemptor(last: End) -> str:
+    """The run for which an attempt was preempted, as its reason names it."""
+    before, _, after = reasons.preempted("\0").partition("\0")
+    named = last.cause is Cause.PREEMPTED and last.reason.startswith(before) and last.reason.endswith(after)
+    return last.reason[len(before) : -len(after)] if named else ""
 
 
 def no_room(around: Surroundings, terms: Terms, rank: int = 0) -> str:

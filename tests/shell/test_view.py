@@ -227,7 +227,15 @@ def test_job_history_is_told_from_its_tasks(bucket: Bucket, clock: Clock) -> Non
     clock.now_s += 60
     run(bucket, attempt(j, 0, 2), 0, ran_s=3)
     view = read_job(bucket, j)
-    assert [one.state for one in view.history.changes] == ["Pending", "Running", "Pending", "Running", "Completed"]
+    assert [(one.state, one.reason) for one in view.history.changes] == [
+        ("Pending", "Run created"),
+        ("Pending", "Waiting for workers to start"),
+        ("Running", "1 of 1 workers running"),
+        ("Pending", "Restarted by policy (restart 1/10)"),
+        ("Pending", "Waiting for workers to start"),
+        ("Running", "1 of 1 workers running"),
+        ("Completed", "All workers completed"),
+    ]
     times = [one.at for one in view.history.changes]
     assert times == sorted(times)
 
