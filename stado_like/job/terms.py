@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stado_like.job import demands
 from stado_like.job.shape import Shape, copy_of, shape_of
@@ -75,6 +75,13 @@ class After:
 
     job: str
     state: str
+
+
+class LimitWarning(NamedTuple):
+    """A signal that warns of the time limit, so many seconds before it."""
+
+    signal: str
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +165,14 @@ class Terms:
     output_file: str = ""
     secret_refs: tuple[Mapping[str, Any], ...] = ()
     configs: tuple[Mapping[str, Any], ...] = ()
+    signal_before_limit: LimitWarning | None = None
     stall: Stall | None = None
     straggling: Straggling | None = None
     answer_path: str = ""
+    checkpoint: Mapping[str, Any] | None = None
+    """As the template says it; `checkpoint.wanted` reads it."""
+    checkpoint_from: str = ""
+    """The job, as STADO_JOB says it, whose checkpoints the first attempts start from."""
     variants: tuple[Terms, ...] = ()
     """The terms of each group's ranks, where there are several groups."""
 
@@ -295,10 +307,17 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         output_file=task("output_file") or "",
         secret_refs=tuple(task("secret_refs") or ()),
         configs=tuple(task("configs") or ()),
+        signal_before_limit=_warning(resilience("signal_before_limit")),
         stall=_stall(resilience("stall"), shape.gpus_each),
         straggling=_straggling(resilience("straggler"), whole.start),
         answer_path=(task("outputs") or _NOTHING).get("answer_path") or "",
+        checkpoint=task("checkpoint") or None,
+        checkpoint_from=spec("checkpoint_from") or "",
     )
+
+
+def _warning(said: Mapping[str, Any] | None) -> LimitWarning | None:
+    return LimitWarning(said["signal"], said.get("seconds", limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S)) if said else None
 
 
 def _stall(said: Mapping[str, Any] | None, gpus: int) -> Stall | None:

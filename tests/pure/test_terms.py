@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from stado_like.job.spec.validate import validate
-from stado_like.job.terms import Ask, Dependency, Group, Terms, command_of, display_name, group_rank, terms_of
+from stado_like.job.terms import (
+    Ask,
+    Dependency,
+    Group,
+    LimitWarning,
+    Terms,
+    command_of,
+    display_name,
+    group_rank,
+    terms_of,
+)
 
 
 def submitted(**spec: Any) -> dict[str, Any]:
@@ -60,7 +70,7 @@ def test_terms_of_everything_asked_for() -> None:
             "resilience": {
                 "stop_signal": "SIGINT", "max_retries_failure": 1, "max_machine_restarts": 2, "max_preemptions": 3,
                 "max_retries_preemption": 4, "backoff_seconds": 5, "max_backoff_seconds": 6,
-                "stop_after_disconnect_seconds": 7,
+                "stop_after_disconnect_seconds": 7, "signal_before_limit": {"signal": "SIGUSR1", "seconds": 8},
             },
         },
     )  # fmt: skip
@@ -70,7 +80,7 @@ def test_terms_of_everything_asked_for() -> None:
         env={"A": "b"}, cwd="/home/x", workdir="sub", restart_policy="Always", on_failure="RestartTask",
         max_task_failures=3, max_restarts=1, max_machine_restarts=2, max_preemptions=3, max_retries_preemption=4,
         backoff_s=5, max_backoff_s=6, time_limit_s=60, ttl_s=10, stop_signal="SIGINT", stop_grace_s=5,
-        stop_after_disconnect_s=7, resident=True, terminates_agent=True, groups=(Group("", 0, 100),),
+        stop_after_disconnect_s=7, signal_before_limit=LimitWarning("SIGUSR1", 8), resident=True, terminates_agent=True, groups=(Group("", 0, 100),),
     )  # fmt: skip
 
 

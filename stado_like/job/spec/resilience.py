@@ -54,7 +54,7 @@ class SignalBeforeLimit(BaseModel):
 
     model_config = PART
 
-    signal: Signal = Field(description="The signal, sent once to the task's main process.")
+    signal: Signal = Field(description="The signal, sent once to all processes of the task's group.")
     seconds: Annotated[int, Whole(limits.SIGNAL_BEFORE_LIMIT_S, "seconds")] = Field(
         default=limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S,
         description="How long before time_limit_seconds; less than it.",
@@ -102,7 +102,7 @@ class Resilience(BaseModel):
         description="A task cut off from the store this long stops by itself; left out, never.",
     )
     signal_before_limit: SignalBeforeLimit | None = Field(
-        default=None, json_schema_extra=later(), description="A signal that warns of the time limit."
+        default=None, description="A signal that warns of the time limit."
     )
     stall: Stall | None = Field(
         default=None,

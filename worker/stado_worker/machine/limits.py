@@ -58,21 +58,35 @@ def read_limits(proc: Path = PROC) -> Limits:
     )
 
 
-def oom_kills(proc: Path = PROC) -> int | None:
-    """How often the kernel killed for want of memory, as near to this process as a counter exists: our group's own,
-    else the machine's (/proc/vmstat). A count that rose says that an out-of-memory kill happened; 137 alone does not.
-    None: no counter.
+@dataclass(frozen=True, slots=True)
+class OomCounter:
+    """A file that says how often the kernel killed for want of memory."""
+
+    path: Path
+
+    def read(self) -> int | None:
+        return _named(self.path, "oom_kill")
+
+
+def oom_counter(proc: Path = PROC) -> OomCounter | None:
+    """The counter nearest to this process: our group's own (version 2, or version 1's memory.oom_control), else the
+    machine's (/proc/vmstat). Finding it takes most of a millisecond, reading it a hundredth of that.
     """
+    possible = [proc / "vmstat"]
     for tree in hierarchies(proc):
         if tree.version == 2:
-            count = _named(tree.group / "memory.events", "oom_kill")
+            possible.insert(0, tree.group / "memory.events")
         elif "memory" in tree.controllers:
-            count = _named(tree.group / "memory.oom_control", "oom_kill")
-        else:
-            continue
-        if count is not None:
-            return count
-    return _named(proc / "vmstat", "oom_kill")
+            possible.insert(0, tree.group / "memory.oom_control")
+    return next((one for one in map(OomCounter, possible) if one.read() is not None), None)
+
+
+def oom_kills(proc: Path = PROC) -> int | None:
+    """How often the kernel killed for want of memory, as near to this process as a counter exists. A count that rose
+    says that an out-of-memory kill happened; 137 alone does not. None: no counter.
+    """
+    counter = oom_counter(proc)
+    return counter.read() if counter is not None else None
 
 
 def _cpu_cores(group: Path, version: int) -> float | None:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from stado_like.ambient import Ambient
 from stado_like.job import reasons
-from stado_like.job.states import Cause, Event
+from stado_like.job.budget import Ended, decide
+from stado_like.job.states import Cause, Decision, Event
 from stado_worker.shim.could_not_start import StartFault
 from stado_worker.shim.exit_status import Exit
 from stado_worker.shim.life import Gate, Life, Over, StopAsked
@@ -31,15 +32,8 @@ KILL_WITHIN_S = 10.0
 REGATE_WITHIN_S = 10.0
 POLL_STOPPING_S = 0.05
 POLL_RUNNING_S = 2.0
-RESTARTING = (
-    Cause.PREEMPTED,
-    Cause.MOVED,
-    Cause.STALLED,
-    Cause.GANG,
-    Cause.BARRIER,
-    Cause.REQUEUED,
-    Cause.MACHINE_LOST,
-)
+TOLD_AS = {Cause.MACHINE_LOST: Cause.MOVED}
+"""A stop file's causes are a closed list: a task that is cut off from the store is taken off its machine."""
 
 
 class Control:
@@ -63,6 +57,7 @@ class Control:
         self._keep_exit = keep_exit
         self._stepped_boot_s = ambient.boot_s()
         self._running_boot_s = 0.0
+        self._warned = False
         self._begun: StopAsked | None = None
         self._kill_boot_s = 0.0
         self._frozen_until_s = 0.0
@@ -148,30 +143,50 @@ class Control:
 
     def _keep_limits(self, now_s: float) -> None:
         terms, life = self._read.terms, self._life
-        limit_s = terms.time_limit_s
-        if limit_s is not None and now_s - self._running_boot_s >= limit_s:
+        limit_s, ran_s = terms.time_limit_s, now_s - self._running_boot_s
+        if limit_s is not None and ran_s >= limit_s:
             life.ask_stop(Cause.TIME_LIMIT, reasons.time_limit(limit_s))
+        elif limit_s is not None and self._warning_in_s(ran_s) == 0:
+            self._warn(limit_s)
         alone_s = terms.stop_after_disconnect_s
         if alone_s is not None and now_s - life.accepted_boot_s >= alone_s:
             life.ask_stop(Cause.MACHINE_LOST, reasons.disconnected(alone_s))
 
+    def _warning_in_s(self, ran_s: float) -> float:
+        """Seconds until the task is warned of its time limit; 0: now. A task that is being stopped is not."""
+        limit_s, warning = self._read.terms.time_limit_s, self._read.terms.signal_before_limit
+        if warning is None or limit_s is None or self._warned or self._life.stop is not None:
+            return POLL_RUNNING_S
+        return max(0.0, limit_s - warning.seconds - ran_s)
+
+    def _warn(self, limit_s: int) -> None:
+        warning = self._read.terms.signal_before_limit
+        assert warning is not None
+        self._warned = True
+        if self._runner.leader_exit() is not None:
+            return
+        self._runner.signal(warning.signal)
+        why = reasons.signalled_before_limit(warning.signal, warning.seconds, limit_s)
+        self._life.note(why, cause=Cause.TIME_LIMIT)
+
     def _sleep_s(self, now_s: float) -> float:
-        limit_s = self._read.terms.time_limit_s
+        limit_s, ran_s = self._read.terms.time_limit_s, now_s - self._running_boot_s
         if limit_s is None:
             return POLL_RUNNING_S
-        return max(0.0, min(POLL_RUNNING_S, self._running_boot_s + limit_s - now_s))
+        return max(0.0, min(POLL_RUNNING_S, limit_s - ran_s, self._warning_in_s(ran_s)))
 
     def _ended_by_itself(self) -> float:
         """The leader is gone: what is left of its tree is killed, and the attempt is over within two seconds."""
         gone = self._runner.finish(KILL_WITHIN_S)
-        exited = gone.exit
-        if gone.out_of_memory:
-            over = Over(Cause.FAILURE, reasons.OOM_KILLED, exited, self._life.now(), _notes(gone), gone.stuck)
-        elif exited is not None and exited.exit_code == 0:
-            over = Over(Cause.NONE, reasons.exited(0), exited, self._life.now(), _notes(gone), gone.stuck)
-        else:
-            over = Over(Cause.FAILURE, _exit_reason(exited), exited, self._life.now(), _notes(gone), gone.stuck)
-        self._finish(over)
+        exited, notes = gone.exit, _notes(gone)
+        cause, reason = Cause.FAILURE, _exit_reason(exited)
+        if exited is not None and exited.exit_code == 0:
+            cause, reason = Cause.NONE, reasons.exited(0)
+            if gone.out_of_memory:  # of a child, which it took in its stride
+                notes = (*notes, reasons.OOM_KILLED)
+        elif gone.out_of_memory:
+            reason = reasons.OOM_KILLED
+        self._finish(Over(cause, reason, exited, self._life.now(), notes, gone.stuck))
         return 0.0
 
     # ---- stopping
@@ -193,7 +208,7 @@ class Control:
             gone = self._runner.finish(KILL_WITHIN_S)
             notes = _notes(gone) if quiet else (*_notes(gone), f"killed after {self._read.stop_grace_s} s of grace")
             if gone.out_of_memory:
-                notes = (*notes, "OOMKilled")
+                notes = (*notes, reasons.OOM_KILLED)
             self._finish(Over(stop.cause, stop.reason, gone.exit, self._life.now(), notes, gone.stuck))
             return 0.0
         return max(0.0, min(POLL_STOPPING_S, self._kill_boot_s - now_s))
@@ -202,18 +217,23 @@ class Control:
         """Write the stop file. A machine that cannot (disk full) still stops the task."""
         left_s = max(0.0, self._kill_boot_s - now_s)
         notice = StopNotice(
-            cause=stop.cause.value,
+            cause=TOLD_AS.get(stop.cause, stop.cause).value,
             reason=stop.reason,
             signal=self._read.terms.stop_signal,
             grace_seconds=self._read.stop_grace_s,
             deadline_s=self._life.now() + left_s,
             attempt=self._read.a.n,
-            restarts=stop.cause in RESTARTING,
+            restarts=self._starts_again(stop, now_s),
         )
         try:
             write_stop_file(self._stop_file, notice)
         except OSError as error:
             self.complaint = f"the stop file could not be written: {error}"
+
+    def _starts_again(self, stop: StopAsked, now_s: float) -> bool:
+        """As far as it can be told before the end: a verdict may still come in between."""
+        ended = Ended(stop.cause, stop.reason, now_s - self._running_boot_s if self._running_boot_s else 0.0)
+        return decide(ended, self._read.terms, self._read.budgets).decision is not Decision.FINAL
 
     # ---- fenced, slept, over
 

@@ -13,6 +13,7 @@ from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup
 from stado_worker.shim.could_not_start import CouldNotStart, StartFault
 from stado_worker.shim.exit_status import Exit, decode
+from stado_worker.shim.oom import OomWatch
 from stado_worker.shim.preparing import Prepared
 from stado_worker.shim.process import Child, Tree, start
 
@@ -83,6 +84,7 @@ class ProcessRunner:
         self._opened = opened
         self._child: Child | None = None
         self._tree: Tree | None = None
+        self._oom: OomWatch | None = None
 
     def prepared(self, ready: Prepared) -> None:
         self._cwd = ready.cwd
@@ -100,6 +102,7 @@ class ProcessRunner:
             ) from error
         try:
             self._opened(self._cwd)
+            self._oom = OomWatch(self._group, self._ambient)
             self._child = start(
                 self._command,
                 cwd=self._cwd,
@@ -122,6 +125,8 @@ class ProcessRunner:
         status = self._child.poll() if self._child is not None else None
         if status is None and self._tree is not None:
             self._tree.reap_orphans()
+            if self._oom is not None:
+                self._oom.look()
         return decode(status) if status is not None else None
 
     def others_alive(self) -> bool:
@@ -136,12 +141,11 @@ class ProcessRunner:
     def finish(self, within_s: float) -> Gone:
         if self._tree is None or self._child is None:
             return Gone(None)
+        before = self._child.poll()
         ended = self._tree.kill_and_reap(within_s)
-        kills = self._group.oom_kills() if self._group is not None else None
+        oom = self._oom is not None and self._oom.happened(decode(before) if before is not None else None)
         self._child.close()
-        return Gone(
-            decode(ended.status) if ended.status is not None else None, ended.leftovers, ended.stuck, bool(kills)
-        )
+        return Gone(decode(ended.status) if ended.status is not None else None, ended.leftovers, ended.stuck, oom)
 
     def freeze(self) -> None:
         self.signal("SIGSTOP")
