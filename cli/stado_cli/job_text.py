@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from stado_cli.output import Column, times
 from stado_cli.output.human import aligned
 from stado_like.job.states import JobState, TaskState
-from stado_like.reading.shapes import JobRow, JobView, TaskView
+from stado_like.job.straggler import Straggler
+from stado_like.reading.shapes import JobRow, JobView, TaskView, straggler_of
 
 SHOWN_TASKS = 20
 SHOWN_HISTORY = 12
+SHOWN_PAIRS = 8
+SHOWN_ANSWER = 2_000
 
 STYLES = {
     JobState.RUNNING: "cyan",
@@ -50,7 +55,7 @@ def picture(view: JobView, *, history: bool) -> str:
         told.append(f"… and {left} more: `stado task list {view.id.name}`")
     if history:
         told += _placement(view)
-        told += _failure(view) + _history(view)
+        told += _left(view) + _failure(view) + _history(view)
     return "\n".join(told)
 
 
@@ -118,6 +123,23 @@ def _placement(view: JobView) -> list[str]:
     return ["", "machines:", *(f"  {one.name:<20} {'; '.join(one.reasons) or 'it fits'}" for one in view.nodes)]
 
 
+def _left(view: JobView) -> list[str]:
+    """What tasks said and left."""
+    told: list[str] = []
+    for one in shown_tasks(view.tasks):
+        mine = [f"progress: {progress_words(one.progress)}"] if one.progress else []
+        mine += [f"output {key}={value}" for key, value in one.outputs.items()]
+        if one.answer is not None:
+            cut = "" if len(one.answer) <= SHOWN_ANSWER else " … (--json shows all)"
+            mine.append(f"answer: {one.answer[:SHOWN_ANSWER].rstrip()}{cut}")
+        if one.collected:
+            count, size = one.collected.get("files", 0), one.collected.get("size_bytes", 0)
+            mine.append(f"collected: {count} files, {size} bytes: `stado job fetch {view.id.name} DIR`")
+        before = f"{one.name}: " if len(view.tasks) > 1 else ""
+        told += [f"  {before}{line}" for line in mine]
+    return ["", *told] if told else []
+
+
 def _failure(view: JobView) -> list[str]:
     failed = next((one for one in view.tasks if one.last_failure is not None), None)
     if failed is None or failed.last_failure is None:
@@ -134,21 +156,46 @@ def _history(view: JobView) -> list[str]:
     return told + [f"  {times.iso(one.at)}  {one.state:<11} {one.reason}" for one in changes[-SHOWN_HISTORY:]]
 
 
+def progress_words(progress: Mapping[str, Any]) -> str:
+    """`step 120/1000 loss=0.31`"""
+    left = dict(progress)
+    words = []
+    if "step" in left:
+        step, total = left.pop("step"), left.pop("total", None)
+        words.append(f"step {number(step)}" + (f"/{number(total)}" if total is not None else ""))
+    words += [f"{key}={number(value)}" for key, value in list(left.items())[:SHOWN_PAIRS]]
+    more = len(left) - SHOWN_PAIRS
+    return " ".join(words) + (f" and {more} more" if more > 0 else "")
+
+
+def number(value: Any) -> str:
+    """Whole numbers without a point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 _PROGRESS = "{:<7}{:<27}{:<13}{:<19}{:>7}  {:<24}{}"
 
 
 def progress(view: JobView) -> str:
     """Each worker's attempt, what it has spent, and how its previous attempt ended."""
     told = [_PROGRESS.format("RANK", "WORKER", "STATE", "MACHINE", "ATTEMPT", "RESTARTS (F/M/P)", "NOTE")]
+    lagging = straggler_of(view)
     for one in view.tasks:
-        cells = (one.rank, one.name, one.state.value, one.worker or "-", one.attempt, spent(one), note(one))
+        behind = lagging if lagging is not None and lagging.rank == one.rank else None
+        cells = (one.rank, one.name, one.state.value, one.worker or "-", one.attempt, spent(one), note(one, behind))
         told.append(_PROGRESS.format(*cells).rstrip())
     return "\n".join(told)
 
 
-def note(task: TaskView) -> str:
-    """`previous attempt: gpu-fault (GPU 3 on gpu-1: …)`, and until when it waits."""
+def note(task: TaskView, lagging: Straggler | None = None) -> str:
+    """`step 120/1000 loss=0.31; previous attempt: gpu-fault (GPU 3 on gpu-1: …)`, and what is the matter with it."""
     notes = []
+    if task.stall:
+        notes.append(f"stalled since {times.iso(task.stall['since'])}")
+    if lagging is not None:
+        notes.append(f"straggler: {number(lagging.behind)} steps behind the median of {number(lagging.median)}")
+    if task.progress:
+        notes.append(progress_words(task.progress))
     if task.previous is not None:
         notes.append(f"previous attempt: {task.previous.cause or 'completed'} ({task.previous.reason})")
     if task.restart_at:

@@ -32,6 +32,8 @@ class Live:
     """Since when its heartbeat, or the claim that stands for one, is late; 0: it is not."""
     stop: Change | None = None
     """A verdict or a person's stop that stands."""
+    beat: Heartbeat | None = None
+    """What its supervisor said last; None: nothing yet."""
 
     @property
     def going(self) -> Going:
@@ -49,6 +51,7 @@ def of_heartbeat(found: Found[Heartbeat]) -> Live:
         started_at=beat.started_at,
         running_at=beat.running_at,
         history=beat.history,
+        beat=beat,
         late_at=found.last_modified + beat.ttl_s + GRACE_S if stale else 0.0,
     )
 

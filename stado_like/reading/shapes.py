@@ -17,6 +17,7 @@ from stado_like.job import labels, rollup
 from stado_like.job.keys import JobId
 from stado_like.job.records import Budgets, Change, History, Job, LastFailure, LogTail
 from stado_like.job.states import IRIS_VIEW, TERMINAL_JOB, TERMINAL_TASK, JobState, TaskState
+from stado_like.job.straggler import Straggler, straggler
 from stado_like.job.terms import Terms, display_name
 
 
@@ -82,6 +83,14 @@ class TaskView:
     heard_s: float | None = None
     """Age of the last heartbeat, or of the claim before the first one; None when nobody holds the task."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    """What the open attempt says of itself, or the last one said; `steps`: `(store time, step)` of it."""
+    progress_at: float = 0.0
+    steps: tuple[tuple[float, ...], ...] = ()
+    stall: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    answer: str | None = None
+    collected: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -197,6 +206,7 @@ def job_json(view: JobView) -> dict[str, Any]:
         "submitted_by": view.job.submitted_by or None,
         "submitted_from": view.job.submitted_from or None,
         "request_id": view.job.request_id,
+        "straggler": straggler_json(view),
         "tasks": [task_json(one) for one in view.tasks],
         "iris": {
             "state": rollup.iris_job_state(view.terms, view.counts),
@@ -222,8 +232,12 @@ def task_json(task: TaskView) -> dict[str, Any]:
         "signal": task.signal,
         "last_failure": _failure(task.last_failure),
         "labels": dict(task.labels),
-        "stall": None,
-        "progress": None,
+        "stall": stall_json(task.stall),
+        "progress": dict(task.progress) or None,
+        "progress_at": iso(task.progress_at),
+        "outputs": dict(task.outputs) or None,
+        "answer": task.answer,
+        "collected": dict(task.collected) or None,
         "heartbeat_age_s": None if task.heard_s is None else round(task.heard_s, 3),
         "history": _history(task.history),
         "history_dropped": task.history.dropped,
@@ -290,7 +304,7 @@ def progress_json(view: JobView) -> dict[str, Any]:
     return {
         "name": view.id.name,
         "state": view.state.value,
-        "straggler": None,
+        "straggler": straggler_json(view),
         "workers": [
             {
                 "rank": one.rank,
@@ -302,11 +316,44 @@ def progress_json(view: JobView) -> dict[str, Any]:
                 "restarts": restarts_json(one.restarts),
                 "previous": previous_json(one.previous),
                 "restart_at": iso(one.restart_at),
-                "stall": None,
-                "progress": None,
+                "stall": stall_json(one.stall),
+                "progress": dict(one.progress) or None,
+                "progress_at": iso(one.progress_at),
             }
             for one in view.tasks
         ],
+    }
+
+
+def stall_json(stall: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {"since": iso(stall.get("since")), "after_seconds": stall.get("after_seconds")} if stall else None
+
+
+def straggler_of(view: JobView) -> Straggler | None:
+    """The task that lags its group the most, where the run compares them."""
+    found = []
+    for group in view.terms.groups:
+        wanted = view.terms.for_rank(group.first).straggling
+        if wanted is None:
+            continue
+        steps = {one.rank: one.steps for one in view.tasks if one.rank in group.ranks}
+        found.append(straggler(steps, behind_steps=wanted.behind_steps, after_s=wanted.after_s, now=view.now))
+    return max((one for one in found if one is not None), key=lambda one: one.behind, default=None)
+
+
+def straggler_json(view: JobView) -> dict[str, Any] | None:
+    found = straggler_of(view)
+    if found is None:
+        return None
+    task = view.tasks[found.rank]
+    return {
+        "rank": found.rank,
+        "name": task.name,
+        "machine": task.worker or None,
+        "step": found.step,
+        "median": found.median,
+        "behind": found.behind,
+        "since": iso(found.since),
     }
 
 

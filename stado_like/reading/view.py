@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from stado_like.bucket import load
 from stado_like.bucket.bucket import Bucket, Found
@@ -219,6 +220,10 @@ def _task(
             history=told.history,
             story=told.changes,
             attempts=tuple(ended),
+            progress=last.progress,
+            outputs=last.outputs,
+            answer=last.answer,
+            collected=last.collected,
         )
     live = _live(reading, task.open, beat, now) if task.open is not None else None
     if live is None:
@@ -245,7 +250,16 @@ def _task(
         attempts=tuple(ended),
         released=task.released,
         heard_s=live.heard_s if live else None,
+        **_said(live),
     )
+
+
+def _said(live: Live | None) -> dict[str, Any]:
+    """What the running task says of itself, and its supervisor of its silence."""
+    if live is None or live.beat is None:
+        return {}
+    beat = live.beat
+    return {"progress": beat.progress, "progress_at": beat.progress_at, "steps": beat.steps, "stall": beat.stall}
 
 
 def attempt_of_end(n: int, end: End) -> AttemptView:

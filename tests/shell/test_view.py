@@ -287,6 +287,10 @@ TASK_SHAPE = {
     },
     "stall": "NoneType",
     "progress": "NoneType",
+    "progress_at": "NoneType",
+    "outputs": "NoneType",
+    "answer": "NoneType",
+    "collected": "NoneType",
     "heartbeat_age_s": "float",
     "history": [CHANGE_SHAPE],
     "history_dropped": "int",
@@ -341,6 +345,7 @@ def test_json_of_a_job_keeps_its_shape(bucket: Bucket, clock: Clock) -> None:
         "submitted_by",
         "submitted_from",
         "request_id",
+        "straggler",
         "tasks",
         "iris",
     ]

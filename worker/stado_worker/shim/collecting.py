@@ -8,6 +8,7 @@ up.
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,5 +79,6 @@ class CollectingThread:
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         self._outcome = gathered(self._work, self._unwanted.wait)
         self._wake()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.job import keys
@@ -15,7 +17,13 @@ from stado_worker.shim.task import PROGRESS, Read
 
 
 def watch_of(
-    read: Read, life: Life, bucket: Bucket, folder: AttemptDir, shipping: LogShipping, ambient: Ambient
+    read: Read,
+    life: Life,
+    bucket: Bucket,
+    folder: AttemptDir,
+    shipping: LogShipping,
+    ambient: Ambient,
+    checkpoint_dir: Path | None = None,
 ) -> Watch:
     return Watch(
         life,
@@ -23,6 +31,7 @@ def watch_of(
         ProgressFile(folder.path / PROGRESS, window_s=_window_s(read)),
         shipping.size,
         stall=read.terms.stall,
+        checkpoint_dir=checkpoint_dir,
         checkpoint_age_s=lambda: _newest_in_store_s(bucket, read),
     )
 

@@ -42,7 +42,7 @@ class Watch:
         log_size: Callable[[], int],
         *,
         stall: Stall | None = None,
-        checkpoint_dir: Callable[[], Path | None] = lambda: None,
+        checkpoint_dir: Path | None = None,
         checkpoint_age_s: Callable[[], float | None] = lambda: None,
     ) -> None:
         """`checkpoint_dir`: where the program saves; `checkpoint_age_s`: age of the newest object under this attempt's
@@ -102,7 +102,7 @@ class Watch:
             self._life.ask_stop(Cause.STALLED, reasons.stalled_restarted(stall.after_s))
 
     def _newest_checkpoint_s(self, stall: Stall) -> float | None:
-        found = [_age_s(self._checkpoint_dir(), self._ambient.wall_s())]
+        found = [_age_s(self._checkpoint_dir, self._ambient.wall_s())]
         now_s = self._ambient.boot_s()
         again_s = max(ASK_STORE_EVERY_S, stall.after_s / 4)
         if self._asked_store_s is None or not self._life.stalled or now_s - self._asked_store_s >= again_s:
