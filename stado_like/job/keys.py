@@ -43,6 +43,7 @@ from stado_like.job.terms import Ask
 JOBS = "jobs/"
 DELETED = "deleted/"
 OPEN = "open/"
+QUEUED = "queued/"
 QUEUED_OPEN = "queued/open/"
 QUEUED_HELD = "queued/held/"
 QUEUED_LATER = "queued/later/"
@@ -187,6 +188,11 @@ def parse_later(key: str) -> LaterEntry:
         raise bad(key, "an entry of queued/later")
     _parse_envelope(key, parts[6])
     return LaterEntry(key, AttemptId.parse(".".join(parts[1:6])), int(parts[0]))
+
+
+def attempt_of_entry(key: str) -> AttemptId:
+    """The attempt of an entry in any index of the queue."""
+    return parse_later(key).attempt if key.startswith(QUEUED_LATER) else parse_entry(key).attempt
 
 
 # ---- orders, claims
