@@ -35,7 +35,7 @@ from stado_like.planning.actions import (
     Remember,
     SettleCancel,
     SettleEnded,
-    SweepHeld,
+    SweepEntry,
     SweepJob,
 )
 from stado_like.planning.world import Broadcast, Look
@@ -68,8 +68,8 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
             return _counted("moved", 1 if entries.move_due(bucket, action.entry) is not None else 0)
         case DropSpent():
             return _drop_spent(bucket, action)
-        case SweepHeld():
-            return _sweep_held(bucket, action)
+        case SweepEntry():
+            return _sweep_entry(bucket, action)
         case ReleaseGroup():
             return _release_group(bucket, action)
         case GiveUp():
@@ -97,8 +97,8 @@ def describe(action: Action) -> str:
             return f"settle the cancel of {action.job}" + (f" task {action.rank}" if action.rank is not None else "")
         case MoveDue() | DropSpent():
             return f"{'queue' if isinstance(action, MoveDue) else 'drop the spent entry of'} {action.entry.attempt}"
-        case SweepHeld():
-            return f"look at the held entry of {action.entry.attempt}"
+        case SweepEntry():
+            return f"look at the entry of {action.attempt}"
         case ReleaseGroup():
             return f"release the group {action.group} of {action.job}"
         case GiveUp():
@@ -166,11 +166,17 @@ def _drop_spent(bucket: Bucket, action: DropSpent) -> Did:
     return _counted("spent", 1)
 
 
-def _sweep_held(bucket: Bucket, action: SweepHeld) -> Did:
-    """No claimer ever meets an entry that waits for a placement, and finds out that it came too late: a submitter that
-    slept while its job was cancelled, a request that arrived after its job was over."""
-    a, key = action.entry.attempt, action.entry.key
-    ended, over, buried, there = bucket.present(keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job))
+def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
+    """Whoever claims an entry finds out in its gate that it came too late: a submitter that slept while its job was
+    cancelled, a request that arrived after its job was over. Of an entry that only a placement may start, or that no
+    worker fits, nobody ever does."""
+    a, key = action.attempt, action.key
+    ended, over, buried, there = bucket.present(
+        keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job)
+    )
+    if not (over or buried or not there) and not ended and a.previous is not None:
+        before = bucket.end(a.previous)
+        over = before is None or before.is_final  # nobody asked for this attempt
     if over or buried or not there:
         bucket.drop(key)
         return _counted("orphans", 1)

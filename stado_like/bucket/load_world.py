@@ -20,11 +20,12 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Observed
 from stado_like.planning import liveness
 from stado_like.planning.groups import Gathering
-from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, SweptJob, World
+from stado_like.planning.world import Broadcast, Held, Look, LyingEntry, OpenJob, SetAside, SweptJob, World
 from stado_like.store.protocol import Page, Row, Stat, Unchanged
 
 SWEPT_A_TICK = 50
-HELD_A_TICK = 50
+ENTRIES_A_TICK = 50
+LYING_S = 600.0
 HEADS_AT_ONCE = 64
 SETTLED_REMEMBERED = 200_000
 TTLS_REMEMBERED = 10_000
@@ -60,7 +61,7 @@ class Memory:
     gathered: dict[JobId, float] = field(default_factory=dict)
     """What `groups.look_at` remembers."""
     cursors: dict[str, Any] | None = None
-    """Where the sweeps go on: {"jobs": key, "queued": key, "held": key, "ranks": {job: rank}}; as stored in
+    """Where the sweeps go on: {"jobs": key, "queued": key, "entries": key, "ranks": {job: rank}}; as stored in
     state/coordinator/sweep.json."""
     slow_at: float | None = None
     """When the slow listings (jobs, queued) were last made; `boot_s`."""
@@ -90,12 +91,12 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     opened_long = tuple(one for one in opened if now - one.since >= young_s)
     gatherings = reading.gatherings(opened_long, {j for j, rank in cancels if rank is None})
     queued: tuple[keys.Entry, ...] = ()
-    waiting: tuple[keys.Entry, ...] = ()
+    entries: tuple[tuple[LyingEntry, float], ...] = ()
     swept: tuple[SweptJob, ...] = ()
     if memory.slow_at is None or bucket.ambient.boot_s() - memory.slow_at >= slow_every_s:
         reading.cursors()
         queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
-        waiting = reading.page("held", keys.QUEUED_HELD, HELD_A_TICK, lambda row: keys.parse_entry(row.key))
+        entries = reading.page("entries", keys.QUEUED, ENTRIES_A_TICK, _entry)
         swept = reading.page(
             "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
         )
@@ -113,12 +114,16 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         gatherings=gatherings,
         swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
-        held=waiting,
+        lying=tuple(one for one, since in entries if now - since >= LYING_S),
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,
         set_aside=tuple(reading.set_aside),
     )
+
+
+def _entry(row: Row) -> tuple[LyingEntry, float]:
+    return LyingEntry(row.key, keys.attempt_of_entry(row.key)), row.last_modified
 
 
 def _forget_jobs(memory: Memory, opened: set[JobId]) -> None:

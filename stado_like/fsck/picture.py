@@ -228,7 +228,7 @@ def fresh(bucket: Bucket, j: JobId, known: Traces, *, every_end: bool) -> JobPic
     seen = [key for key, is_there in zip(possible, bucket.present(*possible), strict=True) if is_there]
     orders = sorted(known.orders)
     traces = Traces(
-        entries={key: _attempt_of_entry(key) for key in seen},
+        entries={key: keys.attempt_of_entry(key) for key in seen},
         claims=set(_claims(bucket, j)),
         cancels=set(_cancels(bucket, j)),
         orders={
@@ -265,10 +265,6 @@ def entry_names(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tup
     ask = terms.for_rank(a.rank).ask
     both = (keys.entry(index, a, terms.priority, job.created_ms, ask) for index in (keys.QUEUED_OPEN, keys.QUEUED_HELD))
     return tuple(dict.fromkeys((*entries.all_keys(job, terms, a, before), *both)))
-
-
-def _attempt_of_entry(key: str) -> AttemptId:
-    return keys.parse_later(key).attempt if key.startswith(keys.QUEUED_LATER) else keys.parse_entry(key).attempt
 
 
 def _claims(bucket: Bucket, j: JobId) -> Iterator[AttemptId]:

@@ -113,7 +113,7 @@ def _drop_claim(bucket: Bucket, p: JobPicture, one: Finding) -> None:
 def _attempt(key: str) -> AttemptId:
     if key.startswith(keys.RUNNING):
         return keys.parse_running(key)
-    return keys.parse_later(key).attempt if key.startswith(keys.QUEUED_LATER) else keys.parse_entry(key).attempt
+    return keys.attempt_of_entry(key)
 
 
 def _drop(bucket: Bucket, p: JobPicture, one: Finding) -> None:

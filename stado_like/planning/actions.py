@@ -36,10 +36,12 @@ class DropSpent:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepHeld:
-    """An entry that waits for a placement, which no claim will ever meet: looked at whether it still may."""
+class SweepEntry:
+    """An entry that has lain there for long, and that perhaps no claimer will ever meet: looked at whether it still
+    may."""
 
-    entry: Entry
+    key: str
+    attempt: AttemptId
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ Action = (
     SettleCancel
     | MoveDue
     | DropSpent
-    | SweepHeld
+    | SweepEntry
     | Remember
     | Reap
     | SettleEnded

@@ -24,7 +24,7 @@ from stado_like.planning.actions import (
     ReleaseGroup,
     SettleCancel,
     SettleEnded,
-    SweepHeld,
+    SweepEntry,
     SweepJob,
 )
 from stado_like.planning.world import World
@@ -56,7 +56,7 @@ def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Pl
             ("ends", tuple(_ends(world, settling_s))),  # 4. ends that nobody carried out to the last step
             ("groups", tuple(_groups(world))),  # 5. groups whose time has come, or never will
             ("jobs", tuple(_jobs(world))),  # 6. lanes, lost attempts, finals, deletions
-            ("sweep", tuple(_sweep(world))),  # 7. a page of all jobs, for what no index shows; of what is held
+            ("sweep", tuple(_sweep(world))),  # 7. a page of all jobs, for what no index shows; of entries left over
         ),
         next_due_at=_next_due(world),
     )
@@ -137,10 +137,10 @@ def _by_job(attempts: Iterable[AttemptId]) -> defaultdict[JobId, dict[int, int]]
 
 
 def _sweep(world: World) -> Iterator[Action]:
-    yield from _unread(world, "jobs", "held")
+    yield from _unread(world, "jobs", "entries")
     held = {look.attempt.job for look in world.looks}  # a holder's own looks obey every verdict
     for one in world.swept:
         if one.job not in held:
             yield SweepJob(one.job, one.since)
-    for entry in world.held:
-        yield SweepHeld(entry)
+    for entry in world.lying:
+        yield SweepEntry(entry.key, entry.attempt)

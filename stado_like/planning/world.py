@@ -116,6 +116,14 @@ class SweptJob:
 
 
 @dataclass(frozen=True, slots=True)
+class LyingEntry:
+    """A row of queued/ that was written long ago."""
+
+    key: str
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """A record that a tick could not use, and why. The rest goes on."""
 
@@ -127,10 +135,11 @@ class SetAside:
 class World:
     """Everything a plan is made of.
 
-    `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others. `queued` and `held`
-    are a page of their index each. `unread` maps what could not be listed (running, capacity, later, cancels, open,
-    groups, queued, held, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt
-    armed, by a clock that never jumps; attempts that another process armed are not in it.
+    `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others. `queued` is a page
+    of queued/open; `lying` are the entries of a page of all indexes that have lain there for long. `unread` maps what
+    could not be listed (running, capacity, later, cancels, open, groups, queued, entries, jobs, observed) to why.
+    `armed_here_s` says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
+    that another process armed are not in it.
     """
 
     now: float
@@ -142,7 +151,7 @@ class World:
     swept: tuple[SweptJob, ...] = ()
     gatherings: tuple[Gathering, ...] = ()
     queued: tuple[Entry, ...] = ()
-    held: tuple[Entry, ...] = ()
+    lying: tuple[LyingEntry, ...] = ()
     observed: Observed = field(default_factory=Observed)
     armed_here_s: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)

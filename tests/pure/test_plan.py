@@ -21,12 +21,12 @@ from stado_like.planning.actions import (
     Remember,
     SettleCancel,
     SettleEnded,
-    SweepHeld,
+    SweepEntry,
     SweepJob,
 )
 from stado_like.planning.groups import Gathering, Member
 from stado_like.planning.plan import PASSES, plan
-from stado_like.planning.world import OpenJob, SweptJob, World
+from stado_like.planning.world import LyingEntry, OpenJob, SweptJob, World
 from tests.builders_tick import T0, TTL_S, attempt, look, world
 
 ASK = Ask(cpu_millis=1000, memory_bytes=2**30, gpus=0)
@@ -167,15 +167,16 @@ def test_what_a_waiting_group_says() -> None:
     assert sorted(groups.awaited(seen.terms, ("c",))) == [0, 1, 2]
 
 
-def test_held_entries_are_looked_at_last() -> None:
-    entry = keys.parse_entry(keys.entry(keys.QUEUED_HELD, attempt("waits"), 0, 1, ASK))
+def test_entries_that_lie_long_are_looked_at_last() -> None:
+    a = attempt("waits")
+    lying = LyingEntry(keys.entry(keys.QUEUED_HELD, a, 0, 1, ASK), a)
     j = JobId("default", "other", 1)
-    assert plan(world(held=(entry,), swept=(SweptJob(j, T0),))).actions == (SweepJob(j, T0), SweepHeld(entry))
+    assert plan(world(lying=(lying,), swept=(SweptJob(j, T0),))).actions == (SweepJob(j, T0), SweepEntry(lying.key, a))
 
 
 def test_every_room_that_could_not_be_listed_defers_its_pass() -> None:
     """Counts differ between two listings, or do not come: what is not read is not concluded from."""
-    rooms = ("cancels", "later", "queued", "running", "groups", "open", "jobs", "held")
+    rooms = ("cancels", "later", "queued", "running", "groups", "open", "jobs", "entries")
     planned = plan(World(now=T0, unread=dict.fromkeys(rooms, "timed out")))
     assert [type(action) for action in planned.actions] == [Deferred] * len(rooms)
     deferred = {name for name, actions in planned.passes if actions}

@@ -33,8 +33,13 @@ TROUBLED: dict[str, Any] = {
 
 
 @pytest.fixture
-def bucket() -> Bucket:
-    return make_bucket(Clock())
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def bucket(clock: Clock) -> Bucket:
+    return make_bucket(clock)
 
 
 def rows(bucket: Bucket, *prefixes: str) -> list[str]:
@@ -114,26 +119,46 @@ def test_retry_of_a_held_job_becomes_a_held_entry(bucket: Bucket) -> None:
     assert not rows(bucket, keys.QUEUED_LATER, keys.QUEUED_OPEN)
 
 
-def _late(bucket: Bucket, j: JobId, act: Any) -> list[str]:
-    """The entry of a held job comes again after `act`: what is left once a tick has swept."""
-    (key, *_) = rows(bucket, keys.QUEUED_HELD)
+def _late(bucket: Bucket, clock: Clock, j: JobId, act: Any) -> list[str]:
+    """An entry of a job comes again after `act`: what is left once ticks have swept."""
+    key = next(key for key in rows(bucket, "queued/") if f".{j}." in key)
     seen = bucket.store.get(key)
     assert seen is not None
     act()
     bucket.store.put(key, seen.body)
+    clock.now_s += 590
+    Tick(bucket).step()
+    assert rows(bucket, "queued/") == [key]  # others may be dealing with it
+    clock.now_s += 20
     Tick(bucket).step()
     return rows(bucket, "queued/")
 
 
-def test_held_entry_that_comes_too_late_is_swept(bucket: Bucket) -> None:
-    """No claimer ever meets it in its gate."""
-    for name, spec in (("one", {"after": [{"job": "other", "state": "Completed"}]}), ("many", GANG)):
-        j = submit(bucket, name, **spec)
-        assert _late(bucket, j, lambda j=j: cancel.cancel_job(bucket, j)) == []
-        j = submit(bucket, f"{name}-2", **spec)
+ONE: dict[str, Any] = {"after": [{"job": "other", "state": "Completed"}]}
+UNFIT: dict[str, Any] = {"template": {"image": "busybox"}}
 
-        def gone(j: JobId = j) -> None:
-            cancel.cancel_job(bucket, j)
-            delete.delete_job(bucket, j)
 
-        assert _late(bucket, j, gone) == []
+@pytest.mark.parametrize("spec", [ONE, GANG, UNFIT])
+def test_entry_that_no_claimer_meets_and_that_comes_too_late_is_swept(clock: Clock, spec: dict[str, Any]) -> None:
+    bucket = make_bucket(clock)
+    j = submit(bucket, **spec)
+    assert _late(bucket, clock, j, lambda: cancel.cancel_job(bucket, j)) == []
+    other = submit(bucket, "again", **spec)
+
+    def gone() -> None:
+        cancel.cancel_job(bucket, other)
+        delete.delete_job(bucket, other)
+
+    assert _late(bucket, clock, other, gone) == []
+
+
+def test_entry_that_nobody_asked_for_is_swept_and_one_that_waits_stays(clock: Clock) -> None:
+    bucket = make_bucket(clock)
+    j = submit(bucket, **UNFIT)
+    job = bucket.job(j)
+    assert job is not None
+    (waits,) = rows(bucket, "queued/")
+    entries.enqueue(bucket, job, bucket.terms(job), attempt(j, 0, 2))
+    clock.now_s += 610
+    Tick(bucket).step()
+    assert rows(bucket, "queued/") == [waits]

@@ -38,10 +38,5 @@ def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]
 
 def _task_of_index(key: str) -> tuple[JobId, int]:
     """The job and the rank of an entry or a claim."""
-    if key.startswith(keys.RUNNING):
-        a = keys.parse_running(key)
-    elif key.startswith(keys.QUEUED_LATER):
-        a = keys.parse_later(key).attempt
-    else:
-        a = keys.parse_entry(key).attempt
+    a = keys.parse_running(key) if key.startswith(keys.RUNNING) else keys.attempt_of_entry(key)
     return a.job, a.rank
