@@ -1,8 +1,6 @@
 """Workspaces in the bucket: looked at, edited by several people at once, and asked whether a job may be submitted.
 
-An edit reads the record and replaces it by its etag; whoever was overtaken repeats the edit on the newer state, so
-nothing of either is lost. A store that cannot replace lets a record be created once and refuses to edit it: a plain put
-would silently undo what another just set.
+How an edit loses nothing of another's is in `editing`.
 """
 
 from __future__ import annotations
@@ -12,14 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from stado_like.bucket.bucket import Bucket
-from stado_like.errors import BadRecord, Conflict, InvalidSpecification, Refused, StoreUnavailable
-from stado_like.job import codec, keys
-from stado_like.job.records import MOST_BYTES
+from stado_like.bucket.editing import Words
+from stado_like.bucket.editing import edit as edit_record
+from stado_like.errors import BadRecord, InvalidSpecification
+from stado_like.job import keys
 from stado_like.job.workspace import Edit, Workspace, needs_record, objections
-from stado_like.store.conditional import BACKOFF_FIRST_S, BACKOFF_MOST_S, Won
-from stado_like.store.protocol import Applied, Unknown, list_all
-
-TRIES = 40
+from stado_like.store.protocol import list_all
 
 
 class Workspaces:
@@ -72,52 +68,17 @@ class Workspaces:
         """
         key = keys.workspace(name)
         self._ready()
-        bucket = self._bucket
-        nonce, at = bucket.token(), bucket.now()
-        wait_s, why = BACKOFF_FIRST_S, ""
-        for _ in range(TRIES):
-            found = bucket.read(Workspace, key)
-            if found is not None and found.record.nonce == nonce:
-                return found.record  # it stands; only the answer was lost
-            standing = found.record if found else Workspace(name=name)
-            wanted = replace(edit.of(standing), nonce=nonce, by=self._who(), at=at)
-            body = _small(codec.encode(wanted), name)
-            if found is None:
-                if isinstance(bucket.decide_bytes(key, body), Won):
-                    return wanted
-                continue
-            if not bucket.store.can_replace:
-                raise _cannot_edit(name, key)
-            answer = bucket.store.replace(key, body, found.etag)
-            if isinstance(answer, Applied):
-                return wanted
-            why = answer.why if isinstance(answer, Unknown) else ""
-            asked_s = answer.retry_after_s if isinstance(answer, Unknown) else 0.0
-            bucket.ambient.sleep(max(asked_s, bucket.ambient.uniform(0.0, wait_s)))
-            wait_s = min(wait_s * 2, BACKOFF_MOST_S)
-        if why:
-            raise StoreUnavailable(
-                f"no definite answer to the edit of workspace {name}, asked {TRIES} times; last: {why}",
-                f"`stado workspace show {name}` tells whether it stands; the same command can be repeated safely.",
-            )
-        raise Conflict(
-            f"workspace {name} was edited by others {TRIES} times in between", "Repeat the command when they are done."
-        )
+
+        def change(standing: Workspace | None, nonce: str, at: float) -> Workspace:
+            return replace(edit.of(standing or Workspace(name=name)), nonce=nonce, by=self._who(), at=at)
+
+        return edit_record(self._bucket, key, Workspace, change, _words(name))
 
 
-def _small(body: bytes, name: str) -> bytes:
-    if len(body) > MOST_BYTES:
-        raise Refused(
-            f"workspace {name} would have a record of {len(body)} bytes; {MOST_BYTES} is the most",
-            "Grant a path above several of its paths, or take paths and pools away.",
-        )
-    return body
-
-
-def _cannot_edit(name: str, key: str) -> Conflict:
-    return Conflict(
-        f"workspace {name} was set already, and this store cannot replace an object only if it is unchanged",
-        f"Note what `stado workspace show {name}` prints, remove it with `stado storage rm {key}`, and set all of it "
-        "in one command; until then the workspace has the defaults.",
-        code="STORE_CANNOT_EDIT",
+def _words(name: str) -> Words:
+    return Words(
+        what=f"workspace {name}",
+        show=f"stado workspace show {name}",
+        other_way="set all of it in one command; until then the workspace has the defaults",
+        smaller="Grant a path above several of its paths, or take paths and pools away.",
     )

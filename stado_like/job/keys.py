@@ -52,6 +52,8 @@ STATUS = "status/"
 CANCELS = "cancels/"
 BUNDLES = "bundles/"
 CAPACITY = "capacity/"
+WANTED = "workers/"
+INBOX = "inbox/"
 DOORBELL = "state/doorbell.json"
 STORE_VERDICT = "state/store.json"
 TICK_LOCK = "state/coordinator/tick-lock.json"
@@ -199,7 +201,7 @@ def attempt_of_entry(key: str) -> AttemptId:
 
 
 def inbox(worker: str) -> str:
-    return f"inbox/{worker}/"
+    return f"{INBOX}{worker}/"
 
 
 def order(worker: str, kind: str, attempt: AttemptId, k: int) -> str:
@@ -361,7 +363,11 @@ def parse_capacity(key: str) -> str:
 
 def wanted(worker: str) -> str:
     """What a person wants of a machine: cordon, drain, labels."""
-    return f"workers/{worker}.json"
+    return f"{WANTED}{worker}.json"
+
+
+def parse_wanted(key: str) -> str:
+    return _stem(key, WANTED)
 
 
 # ---- workspaces

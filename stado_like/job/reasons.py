@@ -127,6 +127,14 @@ def moved_off(machine: str, why: str) -> str:
     return f"Moved off machine {machine}: {why}"
 
 
+BEING_DRAINED = "it is being drained"
+
+
+def requeued(by: str) -> str:
+    """By a person who puts a task back into the queue, and gives no reason of their own."""
+    return f"Requeued by {by}" if by else "Requeued"
+
+
 def gang_restart(task: str, why: str) -> str:
     """By the reader, of a gang's members that wait after another of them ended."""
     return f"Gang restart after {task}: {why}"
@@ -244,6 +252,16 @@ def not_ready(state: str) -> str:
 
 def refuses_work(why: str) -> str:
     return f"machine does not accept runs: {why}"
+
+
+def cordoned(why: str) -> str:
+    """By whoever tells what keeps a task off a machine that a person has cordoned."""
+    return f"machine is cordoned: {why}"
+
+
+def queue_paused(why: str) -> str:
+    """By the reader, of whatever waits while a person has paused the queue."""
+    return f"The queue is paused: {why}"
 
 
 def under_pressure(condition: str) -> str:

@@ -11,7 +11,8 @@ import pytest
 
 from stado_like import Client
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.workspaces import TRIES, Workspaces
+from stado_like.bucket.editing import TRIES
+from stado_like.bucket.workspaces import Workspaces
 from stado_like.errors import BadRecord, Conflict, InvalidSpecification, NewerRecord, Refused, StoreUnavailable
 from stado_like.job import keys
 from stado_like.job.workspace import Edit, Workspace

@@ -1,0 +1,36 @@
+"""Pausing the whole queue: one key that exists or does not. While it stands no worker claims; what runs goes on.
+
+Workers read it when the bell says so and at every sweep, so a pause holds everywhere a minute later at most, and the
+next claim after a resume is as late. It decides nothing about any job: submits, cancels, retries and ends go on.
+"""
+
+from __future__ import annotations
+
+from stado_like.bucket import doorbell
+from stado_like.bucket.bucket import Bucket
+from stado_like.job import codec, keys
+from stado_like.job.wanted import Pause
+from stado_like.store.conditional import Won
+
+
+def read(bucket: Bucket) -> Pause | None:
+    """Raises `StoreUnavailable`, `BadRecord`."""
+    found = bucket.read(Pause, keys.PAUSE)
+    return found.record if found is not None else None
+
+
+def pause(bucket: Bucket, *, reason: str = "", by: str = "") -> tuple[Pause, bool]:
+    """The pause that stands, and whether it is ours: one that stood before keeps its reason. Raises
+    `StoreUnavailable`."""
+    made = Pause(nonce=bucket.token(), reason=reason, by=by, at=bucket.now())
+    won = bucket.decide(keys.PAUSE, made)
+    doorbell.ring(bucket, ("pause", "queue"))
+    return (made, True) if isinstance(won, Won) else (codec.decode(Pause, won.found.body, keys.PAUSE), False)
+
+
+def resume(bucket: Bucket) -> bool:
+    """False: it was not paused. Raises `StoreUnavailable`."""
+    (stood,) = bucket.present(keys.PAUSE)
+    bucket.drop(keys.PAUSE)
+    doorbell.ring(bucket, ("pause", "queue"))
+    return stood
