@@ -124,14 +124,16 @@ ASKS = [
 ]  # fmt: skip
 
 KEPT = {f"{TEMPLATE}.checkpoint.dir": "ckpt"}
+STORED_CHECKPOINT = {"dir": "/c", "interval_seconds": 600, "keep": 2, "final_seconds": 600}
 LIMITED = {f"{TEMPLATE}.time_limit_seconds": 31_622_400}
 WARNED = {**LIMITED, f"{RESILIENCE}.signal_before_limit.signal": "SIGUSR1"}
 
 RESTARTS = [
-    part(f"{TEMPLATE}.checkpoint", ABSENT, As({"dir": "/c"}, {"dir": "/c", "interval_seconds": 600, "keep": 2})),
+    part(f"{TEMPLATE}.checkpoint", ABSENT, As({"dir": "/c"}, STORED_CHECKPOINT)),
     text(f"{TEMPLATE}.checkpoint.dir", REQUIRED, JOB_PLACES, NO_JOB_PLACES, beside={f"{TEMPLATE}.checkpoint": {}}),
     whole(f"{TEMPLATE}.checkpoint.interval_seconds", 600, 30, 86_400, beside=KEPT),
     whole(f"{TEMPLATE}.checkpoint.keep", 2, 1, 100, beside=KEPT),
+    whole(f"{TEMPLATE}.checkpoint.final_seconds", 600, 0, 86_400, beside=KEPT),
     text(
         f"{TEMPLATE}.checkpoint.prefix",
         ABSENT,

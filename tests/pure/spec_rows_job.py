@@ -107,6 +107,12 @@ JOB_ROWS: list[Row] = [
     words("spec.lifetime", "Batch", ("Batch", "Service"), ("Daemon",)),
     words("spec.policy", "Independent", ("Independent", "Gang", "GangIndependent"), ("FailJob",)),
     whole("spec.max_task_failures", 0, 0, 10_000),
+    text(
+        "spec.checkpoint_from",
+        ABSENT,
+        ("default.train.1", "a-b.Train_2.12"),
+        ("", "train", "train.1", "default/train.1", "default.train", "default.train.0", "default.a.b.1", "d.train.1 "),
+    ),
     text("spec.cwd", ABSENT, ("/", "/home/a b/ü", "/" + "a" * 4094), ("", "relative", "./x", "/" + "a" * 4095)),
     text("spec.workdir", ABSENT, ("/data", "sub/dir", ".", "a..b"), ("", "..", "a/../b", "a" * 4096)),
     flag("spec.exclusive"),

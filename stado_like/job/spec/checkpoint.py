@@ -24,7 +24,9 @@ class Checkpoint(BaseModel):
     model_config = PART
 
     dir: JobPath = Field(
-        description="Where the program saves, in STADO_CHECKPOINT_DIR.",
+        description="Where the program saves. STADO_CHECKPOINT_DIR says the directory, which is each attempt's own: a "
+        "relative one lies in the working directory where no other task works there, an absolute one is the parent of "
+        "one folder per attempt.",
     )
     interval_seconds: Annotated[int, Whole(limits.CHECKPOINT_INTERVAL_S, "seconds")] = Field(
         default=limits.DEFAULT_CHECKPOINT_INTERVAL_S,
@@ -33,6 +35,10 @@ class Checkpoint(BaseModel):
     keep: Annotated[int, Whole(limits.CHECKPOINTS_KEPT)] = Field(
         default=limits.DEFAULT_CHECKPOINTS_KEPT,
         description="How many complete checkpoints stay; older ones are removed.",
+    )
+    final_seconds: Annotated[int, Whole(limits.CHECKPOINT_FINAL_S, "seconds")] = Field(
+        default=limits.DEFAULT_CHECKPOINT_FINAL_S,
+        description="How long the end of a task waits, after its process is gone, for what it left to be uploaded.",
     )
     prefix: (
         Annotated[

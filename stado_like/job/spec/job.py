@@ -123,6 +123,20 @@ class Spec(BaseModel):
     after: list[After] = Field(
         default_factory=list, max_length=limits.AFTER_MAX, description="Jobs that must be over before this one starts."
     )
+    checkpoint_from: (
+        Annotated[
+            str,
+            Text(
+                pattern=rf"{WORKSPACE_FORM}\.{NAME_FORM}\.{INCARNATION_FORM}",
+                rule="a job as STADO_JOB says it: WORKSPACE.NAME.INCARNATION",
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="A job whose newest checkpoints the tasks start from, each from that of its own rank; set by "
+        "job rerun --from-checkpoint.",
+    )
     cwd: Annotated[str, absolute_path()] | None = Field(
         default=None, description="The submitter's directory, on a store of the same machine: the command runs there."
     )

@@ -163,7 +163,7 @@ class TaskTemplate(BaseModel):
         description="Contexts to mount; they are not mounted.",
     )
     checkpoint: Checkpoint | None = Field(
-        default=None, json_schema_extra=later(), description="A directory that is kept from one attempt to the next."
+        default=None, description="A directory that is kept from one attempt to the next, on any machine."
     )
     output_file: (
         Annotated[
