@@ -141,7 +141,7 @@ def test_every_cause_of_a_stop_has_its_rank() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    itertools.permutations([cause for causes in ORDER for cause in causes], 2),
+    list(itertools.permutations([cause for causes in ORDER for cause in causes], 2)),
     ids=lambda cause: cause.value,
 )
 def test_graver_stop_prevails_also_during_grace(tmp_path: Path, first: Cause, second: Cause) -> None:
