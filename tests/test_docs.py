@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from stado_cli.main import ALIASES, COMMANDS
 from stado_like.errors import Exit
-from stado_like.job import keys, reasons
+from stado_like.job import keys, reasons, reasons_placement
 from stado_like.job.budget import OUTCOME_OF
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.states import IRIS_VIEW, TABLE, TERMINAL_JOB, TERMINAL_TASK, Cause, Decision, JobState, TaskState
@@ -152,6 +154,10 @@ def test_decisions_causes_and_outcomes_as_the_code_has_them() -> None:
 SAMPLES: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("failures", "of_machines", "serving", "healthy"), (True, False)),
     **dict.fromkeys(("seconds", "count", "limit", "code", "running_count", "failed", "width", "ready"), (7,)),
+    **dict.fromkeys(("minutes", "priority", "gpus", "machines", "largest", "index", "need", "free", "at_risk"), (7,)),
+    **dict.fromkeys(("starts_by", "found"), ("x", "")),
+    "gbps": (7, 0),
+    "gang": (True, False),
     "total": (7, 0),
     "machine": ("m", ""),
 }
@@ -162,17 +168,27 @@ def _said(made: object) -> list[str]:
     if isinstance(made, str):
         return [made]
     assert inspect.isfunction(made)
-    choices = [SAMPLES.get(name, ("x",)) for name in inspect.signature(made).parameters]
-    return [made(*values) for values in itertools.product(*choices)]
+    names = list(inspect.signature(made).parameters)
+    choices = [SAMPLES.get(name, ("x",)) for name in names]
+    return [_call(made, dict(zip(names, values, strict=True))) for values in itertools.product(*choices)]
 
 
-def test_every_sentence_of_reasons_is_told_and_no_other() -> None:
-    told = {row[0].strip("`"): row[1] for row in rows(STATES, "## Reasons")}
+def _call(made: Callable[..., str], values: dict[str, object]) -> str:
+    by_name = {name for name, one in inspect.signature(made).parameters.items() if one.kind is one.KEYWORD_ONLY}
+    positional = [value for name, value in values.items() if name not in by_name]
+    return made(*positional, **{name: values[name] for name in by_name})
+
+
+@pytest.mark.parametrize(
+    ("module", "heading"), [(reasons, "## Reasons"), (reasons_placement, "### Reasons of placement")]
+)
+def test_every_sentence_of_reasons_is_told_and_no_other(module: ModuleType, heading: str) -> None:
+    told = {row[0].strip("`"): row[1] for row in rows(STATES, heading)}
     own = {
         name: value
-        for name, value in vars(reasons).items()
+        for name, value in vars(module).items()
         if not name.startswith("_") and name != "annotations"
-        if isinstance(value, str) or (inspect.isfunction(value) and value.__module__ == reasons.__name__)
+        if isinstance(value, str) or (inspect.isfunction(value) and value.__module__ == module.__name__)
     }
     assert set(told) == set(own)
     for name, made in own.items():

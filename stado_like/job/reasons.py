@@ -1,5 +1,5 @@
 """Every sentence a person may read, once. Reasons are an interface: people grep for them, so they are added and
-never changed."""
+never changed. Those of a scheduler that places work are beside this file, in `reasons_placement`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ MACHINE_LOST = "Machine lost: its lease expired"
 MACHINE_RESTARTED = "Machine lost: it restarted"
 SUPERVISOR_LOST = "Machine lost: the task's supervisor died"
 LOST_WHILE_STOPPING = "Machine lost while stopping"
+MACHINE_REMOVED = "Machine removed from the cluster"
+REMOVED_WHILE_STOPPING = "Machine removed from the cluster while stopping"
 UNDELIVERED = "Claimed, and never started a process"
 PREPARING = "Preparing"
 LOOKING_FOR_CHECKPOINT = "Looking for its checkpoint"
@@ -33,6 +35,16 @@ RUN_COMPLETED = "Run completed"
 RUN_CANCELLED = "Run cancelled"
 OOM_KILLED = "OOMKilled: the container exceeded its memory limit"
 AGENT_TERMINATED = "Completed by ending its worker, as it said it would"
+AT_BARRIER = "Waiting at the gang barrier"
+CONTAINER_STARTED = "Container started"
+CONTAINER_RUNNING = "Container running"
+CONTAINER_GONE = "Container not found on the node"
+GANG_BUDGET_SPENT = "A gang member exhausted its restart budget"
+FAILS_ON_A_FAILURE = "A worker failed, and the run fails on a failure"
+GANG_OVERRAN = "A gang member exceeded its time limit"
+WORKER_OVERRAN = "A worker exceeded its time limit"
+BARRIER_TIMED_OUT = "Gang barrier timed out waiting for all members"
+PARENT_TERMINATED = "Parent job terminated"
 
 
 def disconnected(seconds: int) -> str:
@@ -69,6 +81,42 @@ def waits_for_secret(name: str, key: str) -> str:
 
 def waits_for_registry_secret(name: str) -> str:
     return f"waiting for registry secret {name} to be synced to this node"
+
+
+def waits_for_volume(volume: str, why: str) -> str:
+    return f"Waiting for data volume {volume}: {why}"
+
+
+def waits_for_drive(drive: str, why: str) -> str:
+    return f"Waiting for drive {drive}: {why}"
+
+
+def waits_for_copy(drive: str, machine: str) -> str:
+    return f"Waiting for drive {drive} to be filled on {machine}"
+
+
+def pulling(image: str) -> str:
+    return f"Pulling {image}"
+
+
+def could_not_pull(error: str) -> str:
+    return f"ErrImagePull: {error}"
+
+
+def image_absent(image: str) -> str:
+    return f"Image {image} is not present and the pull policy is None"
+
+
+def could_not_create(error: str) -> str:
+    return f"Container create failed: {error}"
+
+
+def invalid_task(error: str) -> str:
+    return f"Invalid task: {error}"
+
+
+def outbound_policy(why: str) -> str:
+    return f"Outbound policy: {why}"
 
 
 def writing_config(path: str, error: str) -> str:
@@ -135,6 +183,11 @@ def requeued(by: str) -> str:
     return f"Requeued by {by}" if by else "Requeued"
 
 
+def gang_restarts(task: str) -> str:
+    """By the tick that stops a gang's other members for one that failed."""
+    return f"Gang restart: {task} failed"
+
+
 def gang_restart(task: str, why: str) -> str:
     """By the reader, of a gang's members that wait after another of them ended."""
     return f"Gang restart after {task}: {why}"
@@ -178,6 +231,19 @@ def running(running_count: int, total: int, serving: bool) -> str:
     return f"{running_count} of {total} workers {'serving' if serving else 'running'}"
 
 
+def starting_together(ready: int, total: int) -> str:
+    return f"Starting together: {ready} of {total} ready"
+
+
+def group_completed(group: str) -> str:
+    return f"Worker group {group} completed"
+
+
+def quota_reached(why: str) -> str:
+    """In the history of a job, the first time it waits on its workspace's quota."""
+    return f"Quota reached: {why}"
+
+
 def worker_failed(task: str, machine: str, reason: str) -> str:
     return f"Worker {task} failed on {machine}: {reason}" if machine else f"Worker {task} failed: {reason}"
 
@@ -200,6 +266,14 @@ def waits_for_group(group: str, healthy: bool) -> str:
 
 def cannot_start_without(why: str, group: str) -> str:
     return f"{why}; worker group {group} cannot start without it"
+
+
+def gang_needs_it(why: str) -> str:
+    return f"{why}; the gang does not run without it"
+
+
+def cannot_finish_without(why: str, group: str) -> str:
+    return f"{why}; worker group {group} cannot finish without it"
 
 
 def several_failed(failed: int, total: int, first: str) -> str:
