@@ -6,9 +6,11 @@ It keeps the incarnation it was made for: a job of the same name that came later
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stado_like.bucket.cancel import Cancelled
+from stado_like.fetching import Fetched, fetch
 from stado_like.job.keys import JobId
 from stado_like.reading.shapes import JobView
 
@@ -44,6 +46,11 @@ class Job:
 
     def raw_logs(self, task: int = 0, attempt: int | None = None) -> bytes:
         return b"".join(self.client.raw_logs(self.id, task, attempt))
+
+    def fetch(self, into: str | Path, task: int | None = None, attempt: int | None = None) -> list[Fetched]:
+        """Write what was collected below `into`. Raises `NotFound` when nothing was, `Conflict` when files are in the
+        way."""
+        return fetch(self.client.bucket, self.id, Path(into), task=task, attempt=attempt)
 
     def cancel(self, reason: str = "") -> Cancelled:
         return self.client.cancel(self.id, reason)
