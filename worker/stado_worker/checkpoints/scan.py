@@ -88,6 +88,21 @@ def scan(root: bytes) -> Tree:
     return tree
 
 
+def open_inner(root: bytes, path: bytes) -> int:
+    """A descriptor to read what lies at `path` below `root`. Raises OSError, also where a link stands on the way."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    *folders, name = path.split(b"/")
+    try:
+        for folder in folders:
+            inner = os.open(folder, flags | os.O_DIRECTORY, dir_fd=here)
+            os.close(here)
+            here = inner
+        return os.open(name, flags, dir_fd=here)
+    finally:
+        os.close(here)
+
+
 def _add(tree: Tree, root: bytes, path: bytes, found: os.stat_result, name: bytes, descriptor: int) -> None:
     kind = stat.S_IFMT(found.st_mode)
     if kind == stat.S_IFDIR:

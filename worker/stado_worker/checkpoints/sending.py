@@ -5,8 +5,8 @@
 Not obvious because nobody stops the program meanwhile. A file is read only a moment after it was last written to, and
 counts only if it looks the same afterwards and what was sent is what was read before. When a second scan finds
 the whole directory as it was, the checkpoint is that very moment; after a few tries without such luck (a program that
-writes all the time) it is put together of files each of which stood still: one that did not is there as it was in the
-checkpoint before, or comes with the next.
+writes all the time) it is put together of files each of which stood still when it was read: one that never did is there
+as it was in the checkpoint before, or comes with the next.
 
 Whether a file changed is asked of its size, times and inode; its content decides what is sent. Small files travel
 together, large ones in parts: a hundred thousand small requests cost more than the bytes, a part is sent again by
@@ -18,9 +18,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import BinaryIO, cast
 
@@ -33,11 +34,12 @@ from stado_like.job.checkpoint_keys import Shelf
 from stado_like.job.ids import AttemptId
 from stado_like.store.protocol import Applied, Unknown
 from stado_worker.checkpoints.restore import Restored
-from stado_worker.checkpoints.scan import Seen, Tree, scan, seen_of
+from stado_worker.checkpoints.scan import Seen, Tree, open_inner, scan, seen_of
 from stado_worker.checkpoints.slices import Slice, digest_of
 from stado_worker.shim.preparing import GivenUp, Pause
 
 PASSES = 3
+WAITS = 20
 QUIET_S = 0.1
 """A file written to a moment ago may be written to again without its times showing it: clocks of file systems tick."""
 TRIES = 4
@@ -89,6 +91,7 @@ class Sender:
         self._held = Held()
         self._known: dict[Ref, Manifest] = {}
         self._seq = 0
+        self._waits = 0
         self._unreadable: dict[bytes, str] = {}
         self.published: Manifest | None = None
         """The newest complete checkpoint that the next one is compared with."""
@@ -124,21 +127,33 @@ class Sender:
         Raises `StoreError`, OSError, `TooMany`, `GivenUp`; what was sent until then is not sent again.
         """
         self._unreadable.clear()
+        self._waits = 0 if still else WAITS
         tree = scan(self._root)
+        taken: set[bytes] = set()
         for _ in range(PASSES):
             self._send_thin_again(tree)
             changed = self._changed(tree)
-            if not changed:
+            # A large file that stood still once in this round was sent: not again for every word written since.
+            wanted = {path: seen for path, seen in changed.items() if path not in taken}
+            if not wanted:
                 break
-            if not still and self._bucket.ambient.wall_s() - tree.newest_ns / 1e9 < QUIET_S:
-                self._rest(QUIET_S)
-            self._take(changed)
+            self._wait_for_quiet(tree.newest_ns)
+            taken |= self._take(wanted)
             again = scan(self._root)
             same = again == tree
             tree = again
-            if same and not self._changed(tree):
+            if same:
                 break
         return self._finish(tree)
+
+    def _wait_for_quiet(self, written_ns: int) -> bool:
+        """False: it was written to a moment ago, and in this round such files were waited for often enough."""
+        if self._bucket.ambient.wall_s() - written_ns / 1e9 >= QUIET_S:
+            return True
+        self._waits -= 1
+        if self._waits > 0:
+            self._rest(QUIET_S)
+        return self._waits >= 0
 
     def _changed(self, tree: Tree) -> dict[bytes, Seen]:
         return {
@@ -175,11 +190,11 @@ class Sender:
             if path in self._unreadable:
                 continue
             known = self._files.get(path)
-            if known is not None and known[0] == seen:
-                files[path] = known[1]
-                continue
-            late.append(path)
-            if path in before:
+            if known is None or known[0] != seen:
+                late.append(path)
+            if known is not None:
+                files[path] = known[1]  # as it was when it last stood still
+            elif path in before:
                 files[path] = before[path]
         self.late = tuple(late)
         ref = Ref(self._a.n, self._seq + 1)
@@ -208,14 +223,20 @@ class Sender:
 
     # ---- reading and sending
 
-    def _take(self, changed: dict[bytes, Seen]) -> None:
+    def _take(self, changed: dict[bytes, Seen]) -> set[bytes]:
+        """Returns the large files that stood still."""
         pack = _Pack()
-        for path, seen in sorted(changed.items()):
+        large = set()
+        for path, scanned in sorted(changed.items()):
             self._rest(0.0)
             try:
-                with self._opened(path, seen) as file:
+                with self._opened(path) as file:
+                    seen = seen_of(os.fstat(file.fileno()))
+                    if seen != scanned and not self._wait_for_quiet(seen.mtime_ns):
+                        raise _Changing
                     if seen.size_bytes > self._sizes.small:
                         self._take_large(path, seen, file)
+                        large.add(path)
                     else:
                         self._take_small(path, seen, file, pack)
             except _Changing:
@@ -225,24 +246,24 @@ class Sender:
             if pack.size_bytes >= self._sizes.pack:
                 pack = self._send_pack(pack)
         self._send_pack(pack)
+        return large
 
-    def _opened(self, path: bytes, seen: Seen) -> BinaryIO:
-        """The very file that was scanned. Raises `_Changing`, OSError."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    def _opened(self, path: bytes) -> BinaryIO:
+        """What lies at `path` now, reached without following a link. Raises `_Changing`, OSError."""
         try:
-            file = os.fdopen(os.open(os.path.join(self._root, path), flags), "rb", buffering=0)
+            descriptor = open_inner(self._root, path)
         except OSError as moved:
             if moved.errno in _MOVED:
                 raise _Changing from moved
             raise
-        if seen_of(os.fstat(file.fileno())) != seen:
-            file.close()
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
             raise _Changing
-        return cast(BinaryIO, file)
+        return cast(BinaryIO, os.fdopen(descriptor, "rb", buffering=0))
 
     def _take_small(self, path: bytes, seen: Seen, file: BinaryIO, pack: _Pack) -> None:
         content = file.read(seen.size_bytes + 1)
-        if len(content) != seen.size_bytes or seen_of(os.fstat(file.fileno())) != seen:
+        if len(content) != seen.size_bytes or not _stood_still(file, seen):
             raise _Changing
         digest = hashlib.sha256(content).hexdigest()
         known = self._small.get((digest, len(content)))
@@ -272,12 +293,12 @@ class Sender:
             digest = digest_of(file, start, size)
             blob = self._large.get(digest)
             if blob is None or blob.size_bytes != size:
-                if not digest or seen_of(os.fstat(file.fileno())) != seen:
+                if not digest or not _stood_still(file, seen):
                     raise _Changing
                 blob = Blob(self._a.n, digest, size)
                 self._send_part(blob, Slice(file, start, size))
             pieces.append(Piece(blob, 0, size))
-        if seen_of(os.fstat(file.fileno())) != seen:
+        if not _stood_still(file, seen):
             raise _Changing
         self._files[path] = (seen, Kept(seen.mode, seen.mtime_ns, seen.size_bytes, "", tuple(pieces)))
 
@@ -313,6 +334,13 @@ class Sender:
     def _rest(self, seconds: float) -> None:
         if self._pause(seconds):
             raise GivenUp("nobody waits for this checkpoint any more")
+
+
+def _stood_still(file: BinaryIO, seen: Seen) -> bool:
+    """Whether an open file is as it was. One whose name was given to another meanwhile is: only its last link went."""
+    found = os.fstat(file.fileno())
+    now = seen_of(found)
+    return now == seen or (found.st_nlink == 0 and now == replace(seen, ctime_ns=now.ctime_ns))
 
 
 class _Pack:
