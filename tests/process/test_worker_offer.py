@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from stado_like.bucket import entries
-from stado_like.job import keys
+from stado_like.job import keys, reasons
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim
 from stado_like.job.terms import Ask
+from stado_like.job.wanted import Wanted
 from stado_like.planning.fit import why_not
 from stado_worker import recovery
 from stado_worker.holdings import keep_claim
@@ -65,3 +66,39 @@ def test_entry_says_the_whole_ask_of_its_ranks_group() -> None:
     for rank, (apart, names) in enumerate((("default.run/a", ()), ("default.run/a", ()), ("", ("w1",)))):
         ask = entries.ask_in(entries.record(terms, keys.AttemptId(j, rank, 1)))
         assert (ask.apart, ask.names, ask) == (apart, names, terms.for_rank(rank).ask)
+
+
+def test_machine_that_starts_no_process_ten_times_running_fences_itself_and_says_why(tmp_path: Path) -> None:
+    """Job loops for ever on one bad host: it rests longer each time, and after the tenth it takes nothing more."""
+    here, now_s = offer(tmp_path), 1000.0
+    here.sample(now_s, [])
+    for times in range(1, 10):
+        here.note_delivery(now_s, delivered=False, why="No process could be started")
+        assert why_not(here.machine([]), Ask(1000, GIB, 0, labels={"pool": "a"})) == (
+            f"machine does not accept runs: no process could be started here, {times} times in a row",
+        )
+        now_s += 60.0
+        here.sample(now_s, [])
+        assert not here.closed
+    here.note_delivery(now_s, delivered=False, why="No process could be started")
+    now_s += 86_400.0
+    here.sample(now_s, [])
+    told = reasons.fenced_itself(10, "No process could be started")
+    assert told.startswith("no process could be started here, 10 times in a row; the last: ")
+    said = here.capacity(1.0, [], (), accepting=True)
+    assert (said.accepting, said.why_not) == (False, told)
+    assert why_not(here.machine([]), Ask(1000, GIB, 0, labels={"pool": "a"})) == (
+        f"machine does not accept runs: {told}",
+    )
+    here.wants(Wanted(nonce="a person says that it is well"))
+    assert here.capacity(1.0, [], (), accepting=True).accepting
+
+
+def test_one_process_that_starts_ends_the_row(tmp_path: Path) -> None:
+    here = offer(tmp_path)
+    for _ in range(3):
+        for _ in range(9):
+            here.note_delivery(1000.0, delivered=False)
+        here.note_delivery(1000.0, delivered=True)
+    here.sample(2000.0, [])
+    assert not here.closed

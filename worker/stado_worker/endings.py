@@ -37,10 +37,11 @@ COLLECTS_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """`entries`: the queue entries that settling made. `undelivered`: no process could be started here."""
+    """`entries`: the queue entries that settling made. `undelivered`: no process could be started here, and `why`."""
 
     entries: tuple[str, ...] = ()
     undelivered: bool = False
+    why: str = ""
 
 
 def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> Ending:
@@ -76,7 +77,7 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     facts = report.composed(bucket, read, folder, facts, shipping)
     made = report.send(bucket, read, folder, facts, mending=True)
     remove_left_behind(folder.path)
-    return Ending(made, facts.cause is Cause.UNDELIVERED)
+    return Ending(made, facts.cause is Cause.UNDELIVERED, facts.reason)
 
 
 def _collected(bucket: Bucket, folder: AttemptDir, read: Read, facts: report.Facts) -> report.Facts:
@@ -111,7 +112,7 @@ def _as_done(folder: AttemptDir) -> Ending:
         done = {}
     found = done.get("entries", ())
     made = tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
-    return Ending(made, done.get("cause") == Cause.UNDELIVERED.value)
+    return Ending(made, done.get("cause") == Cause.UNDELIVERED.value, str(done.get("reason", "")))
 
 
 def _undeliver(bucket: Bucket, holding: Holding) -> Ending:

@@ -104,16 +104,26 @@ def send(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, *, mendin
     answer = ending.commit(bucket, read.a, facts.record.encode())
     queue_key = read.task.claim.queue_key
     settled = settle(bucket, read.a, answer.end, job=read.task.job, queue_key=queue_key, mending=mending)
-    note_done(folder, ours=isinstance(answer, Ours), at=bucket.now(), entries=settled.entries, cause=answer.end.cause)
+    end, at = answer.end, bucket.now()
+    ours = isinstance(answer, Ours)
+    note_done(folder, ours=ours, at=at, entries=settled.entries, cause=end.cause, reason=end.reason)
     return tuple(settled.entries)
 
 
 def note_done(
-    folder: AttemptDir, *, ours: bool, at: float = 0.0, entries: Sequence[str] = (), cause: Cause = Cause.NONE
+    folder: AttemptDir,
+    *,
+    ours: bool,
+    at: float = 0.0,
+    entries: Sequence[str] = (),
+    cause: Cause = Cause.NONE,
+    reason: str = "",
 ) -> None:
     """`done`. Where the disk is full it stays unwritten: the next agent asks the store again and finds all settled."""
     with suppress(OSError):
-        folder.write_done({"ours": ours, "at": at, "entries": list(entries), "cause": cause.value})
+        folder.write_done(
+            {"ours": ours, "at": at, "entries": list(entries), "cause": cause.value, "reason": reason[:500]}
+        )
 
 
 def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: LogShipping) -> bytes:
