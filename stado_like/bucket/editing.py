@@ -84,7 +84,5 @@ def edit(bucket: Bucket, key: str, kind: type[N], change: Callable[[N | None, st
 
 def _small(body: bytes, words: Words) -> bytes:
     if len(body) > MOST_BYTES:
-        raise Refused(
-            f"{words.what} would have a record of {len(body)} bytes; {MOST_BYTES} is the most", words.smaller
-        )
+        raise Refused(f"{words.what} would have a record of {len(body)} bytes; {MOST_BYTES} is the most", words.smaller)
     return body

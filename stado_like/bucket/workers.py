@@ -42,7 +42,9 @@ def every(bucket: Bucket) -> tuple[dict[str, Wanted], dict[str, str]]:
 
 def cordon(bucket: Bucket, worker: str, *, reason: str = "", by: str = "") -> Wanted:
     """It takes nothing new, from the moment it hears of it; what runs there goes on. Raises as `editing.edit` does."""
-    return _edit(bucket, worker, lambda standing: replace(standing, cordoned=True, reason=reason or standing.reason), by)
+    return _edit(
+        bucket, worker, lambda standing: replace(standing, cordoned=True, reason=reason or standing.reason), by
+    )
 
 
 def drain(bucket: Bucket, worker: str, *, reason: str = "", by: str = "") -> Wanted:

@@ -314,7 +314,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """capacity/<worker>.json: what a machine has free, with the promise to say so again by `next_by`."""
+    """capacity/<worker>.json: what a machine has free, with the promise to say so again by `next_by`. `wanted`: the
+    nonce of the record in workers/ that it obeys."""
 
     nonce: str
     worker: str
@@ -332,6 +333,7 @@ class Capacity:
     accepting: bool = True
     why_not: str = ""
     held: tuple[Held, ...] = ()
+    wanted: str = ""
     version: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 

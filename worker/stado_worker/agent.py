@@ -13,7 +13,6 @@ on descriptors and signals. The simulator drives the same `step()`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
@@ -28,12 +27,13 @@ from stado_like.planning import fit
 from stado_worker import claims, endings, recovery
 from stado_worker.candidates import PAGES_A_STEP, Candidates
 from stado_worker.deaf import kill_the_deaf
-from stado_worker.followers import Followers, concerns
+from stado_worker.followers import Followers
 from stado_worker.holdings import Holding, Phase, Reach
+from stado_worker.inbox import Inbox
 from stado_worker.launcher import Launcher
-from stado_worker.machine.identity import WorkerHome
 from stado_worker.nursery import LaunchUnknown, NurseryFailed
 from stado_worker.offer import Offer
+from stado_worker.options import AgentOptions as AgentOptions
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
 
@@ -44,23 +44,6 @@ RETRY_MOST_S = 15.0
 LOOK_AGAIN_S = 0.1
 """Room changes also by itself: a queue of which nothing fitted is gone through again after so long."""
 UNREADABLE_LEFT_ALONE_S = 600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentOptions:
-    """What a person asked of this worker. `only_job`: a dotted job id; nothing else is claimed."""
-
-    worker: str
-    home: WorkerHome
-    store_url: str
-    machine_id: str = ""
-    instance_id: str = ""
-    poll_s: float = 1.0
-    only_job: str = ""
-    fsync: bool = True
-    grace_s: int = 30
-    most_grace_s: int = 3600
-    address: str = ""
 
 
 class Agent:
@@ -89,6 +72,7 @@ class Agent:
         self._unread: list[tuple[AttemptId, AttemptDir]] = []
         self._unread_due_s = 0.0
         self._followers = Followers()
+        self._inbox = Inbox(bucket, options.worker, launcher, offer, log)
         self._looked_at = (0, 0)
         self._look_again_s = 0.0
         self.claiming = True
@@ -139,6 +123,7 @@ class Agent:
             self._finish_endings,
             self._hear,
             self._sweep,
+            self._obey,
             self._go_on_claiming,
             self._admit,
             self._broadcast,
@@ -216,9 +201,10 @@ class Agent:
                     raise
                 continue
             self._forget(holding)
-            self._offer.note_delivery(now_s, delivered=not ending.undelivered)
+            self._offer.note_delivery(now_s, delivered=not ending.undelivered, why=ending.why)
             for key in ending.entries:
                 self._candidates.offer(key)
+            self._inbox.forget(holding.a)
 
     def _due(self, phase: Phase, now_s: float) -> list[Holding]:
         return [one for one in self._holdings.values() if one.phase is phase and now_s >= one.retry_boot_s]
@@ -252,16 +238,14 @@ class Agent:
         elif event.kind == "queue":
             self._sweep_due_s = 0.0
         elif event.kind in ("cancel", "stop", "follow"):
-            if event.kind == "follow":
-                self._followers.heard(event.what, event.until)
-            for holding in self._holdings.values():
-                if concerns(event.what, holding.a):
-                    self._followers.tell(holding.a, holding.folder)
-                    self._launcher.nudge(holding.folder)
+            self._followers.pass_on(event, self._holdings.values(), self._launcher)
+        else:
+            self._inbox.heard(event)
 
     def _sweep(self, now_s: float) -> None:
         """Everything the bell might have failed to tell: the queue, retries, cancels."""
         if now_s >= self._sweep_due_s:
+            self._inbox.sweep()
             self._candidates.sweep()
             if self._holdings:
                 for row in self._bucket.store.list(keys.CANCELS).rows:
@@ -273,6 +257,9 @@ class Agent:
         if self._candidates.next_due_s() is not None:
             self._candidates.move_due(self._bucket.now())
 
+    def _obey(self, now_s: float) -> None:
+        self._inbox.obey(self._holdings, [a for a, _ in self._unread])
+
     # ---- admitting and claiming
 
     def _reserved(self) -> list[tuple[AttemptDir, Ask]]:
@@ -280,7 +267,7 @@ class Agent:
 
     def _admit(self, now_s: float) -> None:
         here = (self._candidates.version, len(self._holdings))
-        if not self.claiming or (here == self._looked_at and now_s < self._look_again_s):
+        if not self.claiming or not self._inbox.lets_claim or (here == self._looked_at and now_s < self._look_again_s):
             return
         for _ in range(PAGES_A_STEP):
             if self._claim_what_fits() or not self._candidates.read_on():
@@ -385,14 +372,14 @@ class Agent:
     def _broadcast(self, now_s: float) -> None:
         """`capacity/<worker>.json`: what is free, what is held and who of it is alive, with a promise when the next
         comes."""
-        if not self._offer.is_due(now_s, accepting=self.claiming):
+        if not self._offer.is_due(now_s, accepting=self.claiming, held=len(self._holdings)):
             return
         held = tuple(one.held(self._reach.seconds) for one in self._holdings.values())
         self._bucket.put(
             keys.capacity(self._options.worker),
             self._offer.capacity(self._bucket.now(), self._reserved(), held, accepting=self.claiming),
         )
-        self._offer.said(now_s, accepting=self.claiming)
+        self._offer.said(now_s, accepting=self.claiming, held=len(self._holdings))
         self._accepted()
 
     def withdraw(self) -> None:

@@ -6,9 +6,13 @@ is kept and told at the launch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from stado_like.job.keys import AttemptId
+from stado_like.job.records import BellEvent
+from stado_worker.holdings import Holding
+from stado_worker.launcher import Launcher
 from stado_worker.shim.attempt_dir import AttemptDir
 
 
@@ -31,6 +35,15 @@ class Followers:
         if until:
             with suppress(OSError):  # a full disk: the log comes every ten seconds then
                 folder.write_follow(until)
+
+    def pass_on(self, event: BellEvent, holdings: Iterable[Holding], launcher: Launcher) -> None:
+        """A stop or a follower: whatever it concerns looks now."""
+        if event.kind == "follow":
+            self.heard(event.what, event.until)
+        for holding in holdings:
+            if concerns(event.what, holding.a):
+                self.tell(holding.a, holding.folder)
+                launcher.nudge(holding.folder)
 
     def forget_old(self, now: float) -> None:
         self._until = {what: until for what, until in self._until.items() if until > now}

@@ -14,6 +14,7 @@ from stado_like.ambient import Ambient
 from stado_like.job import reasons
 from stado_like.job.records import Capacity, Held, Room
 from stado_like.job.terms import Ask
+from stado_like.job.wanted import Wanted
 from stado_like.planning.fit import Machine
 from stado_worker.machine import memory
 from stado_worker.machine.disk import disk_pressure
@@ -27,6 +28,7 @@ MEASURE_USE_EVERY_S = 1.0
 DISK_EVERY_S = 5.0
 REST_FIRST_S = 1.0
 REST_MOST_S = 60.0
+FENCED_AFTER = 10
 
 Reserved = Sequence[tuple[AttemptDir, Ask]]
 
@@ -51,15 +53,18 @@ class Offer:
     started_at: float = 0.0
     nonce: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    """What a person wants of this machine, as it was read last."""
     due_s: float = 0.0
     _closed: str = ""
     _disk_due_s: float = 0.0
     _resting: str = ""
     _rest_until_s: float = 0.0
+    _fenced: str = ""
     _undelivered: int = 0
     _used: dict[str, int] = field(default_factory=dict)
     _used_due_s: float = 0.0
-    _told_accepting: bool = True
+    _told: tuple[object, ...] = (True, "", 0)
 
     # ---- what is free
 
@@ -79,18 +84,37 @@ class Offer:
         """Take nothing new until the disk was looked at again."""
         self._closed = why
 
-    def note_delivery(self, now_s: float, *, delivered: bool) -> None:
-        """A machine that cannot start processes must not claim one attempt after another in vain: it takes a rest."""
+    def wants(self, wanted: Wanted) -> None:
+        """A person has set something. One who lets a machine work again has looked at it: it need not rest."""
+        self.wanted = wanted
+        if not wanted.cordoned:
+            self._undelivered, self._resting, self._fenced = 0, "", ""
+
+    def note_delivery(self, now_s: float, *, delivered: bool, why: str = "") -> None:
+        """A machine that cannot start processes must not claim one attempt after another in vain: it takes a rest, and
+        after ten in a row it takes nothing more until a person has looked. `why`: how the last one went."""
         if delivered:
             self._undelivered = 0
             return
         self._undelivered += 1
         self._rest_until_s = now_s + min(REST_FIRST_S * 2 ** min(self._undelivered - 1, 10), REST_MOST_S)
-        self._resting = f"no process could be started here, {self._undelivered} times in a row"
+        self._resting = reasons.no_process_starts(self._undelivered)
+        if self._undelivered >= FENCED_AFTER:
+            self._fenced = reasons.fenced_itself(self._undelivered, why or reasons.UNDELIVERED)
 
     @property
     def closed(self) -> str:
-        return self._closed or self._resting
+        cordoned = f"cordoned: {self.wanted.why}" if self.wanted.cordoned else ""
+        return cordoned or self._closed or self._fenced or self._resting
+
+    @property
+    def _keeps_off(self) -> str:
+        """The same as the sentence for a task."""
+        if self.wanted.cordoned:
+            return reasons.cordoned(self.wanted.why)
+        if self._closed:
+            return reasons.under_pressure(self._closed)
+        return reasons.refuses_work(self.closed) if self.closed else ""
 
     def machine(self, reserved: Reserved) -> Machine:
         cpu = sum(ask.cpu_millis for _, ask in reserved)
@@ -105,22 +129,26 @@ class Offer:
             free_gpus=max(0, self.room.total.gpus - sum(ask.gpus for _, ask in reserved)),
             running=len(reserved),
             taken_whole=any(ask.exclusive for _, ask in reserved),
-            closed=reasons.under_pressure(self.closed) if self.closed else "",
+            closed=self._keeps_off,
             labels=self.labels,
             apart=frozenset(ask.apart for _, ask in reserved if ask.apart),
         )
 
     # ---- what is told
 
-    def is_due(self, now_s: float, *, accepting: bool) -> bool:
-        return now_s >= self.due_s or self._accepting(accepting) != self._told_accepting
+    def is_due(self, now_s: float, *, accepting: bool, held: int = 0) -> bool:
+        return now_s >= self.due_s or self._state(accepting, held) != self._told
 
     def _accepting(self, claiming: bool) -> bool:
         return claiming and not self.closed
 
-    def said(self, now_s: float, *, accepting: bool) -> None:
+    def _state(self, claiming: bool, held: int) -> tuple[object, ...]:
+        """What is told at once when it changes. Whoever drains a machine waits for it to hold nothing."""
+        return self._accepting(claiming), self.wanted.nonce, held if self.wanted.drain else 0
+
+    def said(self, now_s: float, *, accepting: bool, held: int = 0) -> None:
         self.due_s = now_s + BROADCAST_EVERY_S
-        self._told_accepting = self._accepting(accepting)
+        self._told = self._state(accepting, held)
 
     def capacity(self, at: float, reserved: Reserved, held: tuple[Held, ...], *, accepting: bool) -> Capacity:
         """The broadcast, with the promise to speak again in 25 s."""
@@ -144,6 +172,7 @@ class Offer:
             accepting=self._accepting(accepting),
             why_not=self.closed or ("" if accepting else "it is stopping"),
             held=held,
+            wanted=self.wanted.nonce,
             version=program_version(),
         )
 

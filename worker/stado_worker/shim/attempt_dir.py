@@ -12,7 +12,7 @@ and pids are reused); and who may start the command is settled by one exclusive 
     pulse        supervisor: store time of the last accepted request
     log, stop    the command's output; the stop file
     follow       agent: until when somebody follows the log
-    follow       agent: until when somebody watches the log
+    order        agent: what the machinery ordered of this attempt
     exit.json    supervisor, before it first sends the end  fsync
     done         after settle
 """
@@ -154,6 +154,12 @@ class AttemptDir:
 
     def followed_until(self) -> float:
         return float((self._read("follow") or {}).get("until", 0.0))
+
+    def write_order(self, record: Record) -> None:
+        self._write("order", record, False)
+
+    def read_order(self) -> Record | None:
+        return self._read("order")
 
     def write_done(self, record: Record) -> None:
         self._write("done", record, False)

@@ -29,6 +29,7 @@ from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.collecting import Collecting, Gathered
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import FOLLOWED_EVERY_S, GROWTH_EVERY_S, LogShipping
+from stado_worker.shim.ordered import read_order
 from stado_worker.shim.outputs import masked_values
 from stado_worker.shim.stall import Watch
 from stado_worker.shim.task import Read
@@ -79,6 +80,7 @@ class Io:
         self.follow(folder.followed_until())
         self._facts: report.Facts | None = None
         self.complaint = ""
+        self._obey()
 
     def step(self) -> float | None:
         if self._life.fenced:
@@ -147,6 +149,7 @@ class Io:
         """Whether the attempt still is ours. A stop found is asked of control. Raises `StoreUnavailable`."""
         a, life = self._read.a, self._life
         began_s = self._ambient.boot_s()
+        self._obey()
         ended, judged, stopped = self._bucket.present(keys.end(a), keys.verdict(a.job), keys.stop(a.job, a.rank))
         (buried,) = self._bucket.present(keys.tombstone(a.job))  # last, as in the gate
         self._accepted()
@@ -159,6 +162,12 @@ class Io:
             life.ask_stop(Cause.REQUESTED, self._why_stopped())
         life.looked(began_s)
         return True
+
+    def _obey(self) -> None:
+        """An order of the machinery lies in our folder: that asks no store."""
+        order = read_order(self._folder)
+        if order is not None:
+            self._life.ask_stop(order.cause, order.reason)
 
     def _why_judged(self) -> str:
         """A verdict that cannot be read is a verdict all the same."""
