@@ -19,8 +19,8 @@ from stado_like.bucket.look import look_again
 from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, reasons
 from stado_like.job.budget import Ended
-from stado_like.job.records import Budgets, Capacity, Claim, Heartbeat
-from stado_like.job.states import Cause
+from stado_like.job.records import Budgets, Capacity, Change, Claim, Heartbeat, History
+from stado_like.job.states import Cause, TaskState
 from stado_like.planning import liveness
 from stado_like.planning.actions import (
     Action,
@@ -38,7 +38,7 @@ from stado_like.planning.actions import (
     SweepEntry,
     SweepJob,
 )
-from stado_like.planning.world import Broadcast, Look
+from stado_like.planning.world import STALE_GRACE_S, Broadcast, Look
 
 MEND_FIRST_S = 60.0
 MEND_MOST_S = 600.0
@@ -231,7 +231,7 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
             bucket.terms(job),
             before.budgets if before is not None else Budgets(),
             _how_it_ended(bucket, look),
-            _seen(action, beat, look.signature[1]),
+            _seen(look, beat),
         )
         if bucket.ambient.boot_s() - look.read_at <= liveness.READS_HOLD_S:  # guard: reap reads fresh
             break
@@ -260,25 +260,38 @@ def _how_it_ended(bucket: Bucket, look: Look) -> Ended:
         return Ended(Cause.UNDELIVERED, reasons.UNDELIVERED)
     beat, last_seen_at = look.beat.record, look.signature[1]
     running_s = max(0.0, last_seen_at - beat.running_at) if beat is not None and beat.running_at else 0.0
-    cause, reason = how_it_was_lost(bucket, look.attempt, beat, reasons.NO_HEARTBEAT)
-    lived_on = cause is Cause.MACHINE_LOST and _lives_on(bucket, look.held.claim)
+    word = _word_of(bucket, look.held.claim.worker)
+    cause, reason = how_it_was_lost(bucket, look.attempt, beat, _why_lost(word))
+    lived_on = cause is Cause.MACHINE_LOST and _lives_on(word, look.held.claim)
     return Ended(cause, reason, running_s, look.held.claim.worker if lived_on else "")
 
 
-def _lives_on(bucket: Bucket, claim: Claim) -> bool:
+def _word_of(bucket: Bucket, worker: str) -> Broadcast | str:
+    """A worker's last word of itself; empty where there is none (any more), else why it cannot be read."""
+    try:
+        said = bucket.read(Capacity, keys.capacity(worker)) if worker else None
+    except BadRecord as bad:
+        return bad.message
+    return Broadcast(worker, said.record, said.last_modified, said.now) if said is not None else ""
+
+
+def _why_lost(word: Broadcast | str) -> str:
+    """The supervisor alone is silent, or its whole machine is, or the machine said good-bye."""
+    if isinstance(word, Broadcast):
+        return reasons.NO_HEARTBEAT if liveness.is_fresh(word) else reasons.MACHINE_LOST
+    return reasons.NO_HEARTBEAT if word else reasons.MACHINE_REMOVED
+
+
+def _lives_on(word: Broadcast | str, claim: Claim) -> bool:
     """Whether the machine of a lost attempt speaks, and was not started again since the claim: then it was not the
     machine that was lost. What cannot be read is no such word."""
-    try:
-        said = bucket.read(Capacity, keys.capacity(claim.worker)) if claim.worker else None
-    except BadRecord:
+    if not isinstance(word, Broadcast) or not claim.boot_id or word.capacity.boot_id != claim.boot_id:
         return False
-    if said is None or not claim.boot_id or said.record.boot_id != claim.boot_id:
-        return False
-    return liveness.is_fresh(Broadcast(claim.worker, said.record, said.last_modified, said.now))
+    return liveness.is_fresh(word)
 
 
-def _seen(action: Reap, beat: Heartbeat | None, last_seen_at: float) -> Seen:
-    claim = action.look.held.claim
+def _seen(look: Look, beat: Heartbeat | None) -> Seen:
+    claim = look.held.claim
     if beat is None:
         return Seen(worker=claim.worker, claimed_at=claim.since, by="tick")
     return Seen(
@@ -287,9 +300,17 @@ def _seen(action: Reap, beat: Heartbeat | None, last_seen_at: float) -> Seen:
         started_at=beat.started_at,
         running_at=beat.running_at,
         by="tick",
-        history=beat.history,
-        notes=(f"last heartbeat at {last_seen_at:.3f} (store time)",),
+        history=_until_stale(look, beat),
+        notes=(f"last heartbeat at {look.signature[1]:.3f} (store time)",),
     )
+
+
+def _until_stale(look: Look, beat: Heartbeat) -> History:
+    """With what no supervisor could write down: since when it was silent for longer than its lease."""
+    if beat.state is not TaskState.RUNNING:
+        return beat.history
+    at = look.signature[1] + look.ttl_s + STALE_GRACE_S
+    return beat.history.add(Change(state=TaskState.STALE.value, reason=reasons.LEASE_EXPIRED, at=at))
 
 
 def _settle_ended(bucket: Bucket, action: SettleEnded) -> Did:

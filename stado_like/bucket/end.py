@@ -124,10 +124,12 @@ def how_it_was_lost(bucket: Bucket, a: AttemptId, beat: Heartbeat | None, reason
     """What an attempt ends of whose supervisor or machine is gone: of its loss, or of the stop that was under way,
     which stands: Cancelled, not Down. Raises `StoreUnavailable`."""
     if beat is not None and beat.state is TaskState.STOPPING:
+        removed = reason == reasons.MACHINE_REMOVED
+        stopping = reasons.REMOVED_WHILE_STOPPING if removed else reasons.LOST_WHILE_STOPPING
         if is_over(bucket, a):
-            return Cause.REQUESTED, reasons.LOST_WHILE_STOPPING
+            return Cause.REQUESTED, stopping
         if beat.stop_cause in _CAUSES:
-            return Cause(beat.stop_cause), reasons.LOST_WHILE_STOPPING
+            return Cause(beat.stop_cause), stopping
     return Cause.MACHINE_LOST, reason
 
 

@@ -60,7 +60,7 @@ def test_silent_attempt_is_reaped_once_and_its_task_queued_again(stage: Stage) -
     kill(stage, tick)
     end = end_of(stage, a)
     assert (end.outcome, end.cause, end.decision) == (Outcome.DOWN, Cause.MACHINE_LOST, Decision.RETRY)
-    assert end.reason == reasons.NO_HEARTBEAT and end.by == "tick" and end.budgets == Budgets(machine=1)
+    assert end.reason == reasons.MACHINE_REMOVED and end.by == "tick" and end.budgets == Budgets(machine=1)
     assert f"{last_beat_at:.3f}" in end.notes[0]
     assert stage.keys(keys.RUNNING) == []
     (later,) = stage.keys(keys.QUEUED_LATER)
@@ -208,9 +208,33 @@ def test_machine_lost_while_stopping_ends_cancelled(stage: Stage) -> None:
     stage.beat(a, state=TaskState.STOPPING, running_at=1.0, stop_cause="requested")
     kill(stage, Tick(stage.bucket))
     end = end_of(stage, a)
-    assert (end.outcome, end.decision, end.reason) == (Outcome.CANCELLED, Decision.FINAL, reasons.LOST_WHILE_STOPPING)
+    assert (end.outcome, end.decision, end.reason) == (Outcome.CANCELLED, Decision.FINAL, reasons.REMOVED_WHILE_STOPPING)
     Tick(stage.bucket).step()
     assert stage.keys("running/") == stage.keys("queued/") == stage.keys("cancels/") == []
+
+
+@pytest.mark.parametrize(
+    ("promise_s", "why", "stopping"),
+    [
+        (1e9, reasons.NO_HEARTBEAT, reasons.LOST_WHILE_STOPPING),
+        (1.0, reasons.MACHINE_LOST, reasons.LOST_WHILE_STOPPING),
+        (None, reasons.MACHINE_REMOVED, reasons.REMOVED_WHILE_STOPPING),
+    ],
+)
+def test_why_it_was_lost_is_what_its_worker_last_said(
+    stage: Stage, promise_s: float | None, why: str, stopping: str
+) -> None:
+    """Its supervisor alone is silent; its whole machine is; its machine said good-bye."""
+    for state, expected in ((TaskState.RUNNING, why), (TaskState.STOPPING, stopping)):
+        a = dead(stage, state.value)
+        stage.beat(a, state=state, running_at=1.0, stop_cause="moved")
+        if promise_s is not None:
+            stage.broadcast("w1", next_by_s=promise_s)
+        kill(stage, Tick(stage.bucket))
+        end = end_of(stage, a)
+        assert end.reason == expected
+        stale = [one for one in end.history.changes if one.state == "Stale"]
+        assert [one.reason for one in stale] == ([reasons.LEASE_EXPIRED] if state is TaskState.RUNNING else [])
 
 
 @pytest.mark.parametrize(

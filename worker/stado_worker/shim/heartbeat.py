@@ -24,6 +24,7 @@ from stado_like.errors import BadRecord, StoreError
 from stado_like.job import keys, reasons
 from stado_like.job.records import Heartbeat
 from stado_like.job.states import Cause
+from stado_like.planning.world import STALE_GRACE_S
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.collecting import Collecting, Gathered
@@ -74,6 +75,7 @@ class Io:
         self._saved = saved
         self._seq = 0
         self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
+        self._beaten_at = 0.0
         self._ship_due_s = ambient.boot_s() + GROWTH_EVERY_S
         self._retry_s = RETRY_FIRST_S
         self._followed_until = 0.0
@@ -202,6 +204,10 @@ class Io:
 
     def _beat(self) -> None:
         life = self._life
+        late_at = self._beaten_at + self._read.terms.ttl_s + STALE_GRACE_S
+        if self._beaten_at and life.now() > late_at:
+            life.heard_again(late_at)
+            self._beaten_at = 0.0  # told once, also where this beat is not accepted
         self._seq += 1
         masks = self._shipping.masks
         progress = self._watch.progress if self._watch is not None and masks is not None else None
@@ -225,6 +231,7 @@ class Io:
                 history=life.history,
             )
         self._bucket.put(keys.heartbeat(self._read.a), beat)
+        self._beaten_at = beat.at
         self._accepted()
         self._beat_due_s = self._ambient.boot_s() + self._read.terms.ttl_s / 4
 

@@ -106,6 +106,18 @@ class Life:
         if beat:
             self.wake_io()
 
+    def heard_again(self, late_at: float) -> None:
+        """Its heartbeat was late since then, as every reader could see, and comes again."""
+        with self.lock:
+            if self.state is not TaskState.RUNNING or self.over is not None:
+                return
+            self.reason = reasons.HEARTBEAT_RECEIVED
+            for state, reason, at in (
+                (TaskState.STALE, reasons.LEASE_EXPIRED, late_at),
+                (TaskState.RUNNING, self.reason, self.now()),
+            ):
+                self.history = self.history.add(Change(state=state.value, reason=reason, at=at))
+
     def say(self, reason: str) -> None:
         """Why it still stands where it stands, for people; the next heartbeat tells, where it is another reason."""
         with self.lock:
