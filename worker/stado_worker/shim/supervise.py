@@ -34,14 +34,17 @@ from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import process, report
 from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup, group_name
+from stado_worker.shim.collecting import CollectingThread
 from stado_worker.shim.control import Control
 from stado_worker.shim.environment import build
 from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import LogShipping
+from stado_worker.shim.oom import shared_counter
 from stado_worker.shim.preparing import PreparingThread
 from stado_worker.shim.report import Facts
 from stado_worker.shim.runner import ProcessRunner
+from stado_worker.shim.signs import watch_of
 from stado_worker.shim.task import Read, Task, read_task, told
 from stado_worker.shim.workplace import Workplace
 
@@ -54,13 +57,14 @@ _prepared: dict[str, ObjectStore] = {}
 
 def prepare(url: str) -> None:
     """Open a store in the nursery, before any fork: no request is sent, but a client that takes long to build is
-    built once."""
+    built once. So is what else each supervisor would look for."""
     store = open_store(url)
     build = getattr(store, "prepare", None)
     if build is not None:
         build()
     _prepared[url] = store
     codec.warm(Task, End, Facts, Heartbeat, Verdict, Stop, Doorbell)
+    shared_counter()
 
 
 def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient = REAL) -> None:
@@ -137,18 +141,23 @@ class _Supervisor:
         store = MeteredStore(_prepared.get(read.task.store) or open_store(read.task.store), meter)
         bucket = Bucket(store, ambient=ambient)
         shipping = LogShipping(bucket, read.a, folder.log, masks=None if read.terms.secret_refs else NO_MASKS)
-        self._workplace = Workplace(read, folder, bucket, shipping)
+        self._workplace = Workplace(read, folder, bucket, shipping, self._life)
         self._preparing = PreparingThread(self._life, self._workplace.prepare) if self._workplace.takes_time else None
         self._runner = self._make_runner()
         self._control = Control(
             read, self._life, self._runner, folder.stop, ambient, self._keep_exit, preparing=self._preparing
         )
-        self._io = Io(read, self._life, bucket, folder, shipping, ambient, self._workplace.close)
+        self._collecting = CollectingThread(self._workplace.collect, self._wake_io) if read.terms.collect else None
+        watch = watch_of(read, self._life, bucket, folder, shipping, ambient, self._workplace.checkpoints.path)
+        close = self._workplace.close
+        saved = self._workplace.checkpoints.is_finished
+        self._io = Io(read, self._life, bucket, folder, shipping, ambient, close, watch, self._collecting, saved)
 
     def _make_runner(self) -> ProcessRunner:
         read, folder = self._read, self._folder
         cwd = self._workplace.folder_to_run_in()
-        env = build(os.environ, read.terms.env, told(read, str(folder.stop), str(folder.path), self._ambient.host))
+        said = told(read, str(folder.stop), str(folder.path), self._ambient.host)
+        env = build(os.environ, read.terms.env, said | self._workplace.checkpoints.variables)
         opened = self._workplace.opened
         return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient, opened)
 
@@ -173,6 +182,10 @@ class _Supervisor:
         over = self._life.over
         if self._preparing is not None and self._preparing.is_alive:
             return False  # a preparation that was given up has not noticed yet
+        if self._collecting is not None and self._collecting.is_alive:
+            return False  # likewise
+        if self._workplace.checkpoints.is_busy:
+            return False  # an upload that nobody waits for any more
         if self._life.fenced or self._control.complaint or over is None or over.notes:
             return False  # something outlived the command, or would not die: whatever it was, it ends with this process
         if not self._folder.is_done():
@@ -240,6 +253,9 @@ class _Supervisor:
         self._nudge_wanted = True
 
     # ---- the other thread
+
+    def _wake_io(self) -> None:
+        self._io_wanted.set()
 
     def _start_io(self) -> None:
         if self._io_thread is not None:
