@@ -26,6 +26,7 @@ from stado_like.planning.actions import (
     Action,
     BrakePulled,
     Deferred,
+    DropOrder,
     DropSpent,
     GiveUp,
     MendJob,
@@ -70,6 +71,8 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
             return _drop_spent(bucket, action)
         case SweepEntry():
             return _sweep_entry(bucket, action)
+        case DropOrder():
+            return _drop_order(bucket, action)
         case ReleaseGroup():
             return _release_group(bucket, action)
         case GiveUp():
@@ -99,6 +102,8 @@ def describe(action: Action) -> str:
             return f"{'queue' if isinstance(action, MoveDue) else 'drop the spent entry of'} {action.entry.attempt}"
         case SweepEntry():
             return f"look at the entry of {action.attempt}"
+        case DropOrder():
+            return f"drop an order for {action.order.attempt}"
         case ReleaseGroup():
             return f"release the group {action.group} of {action.job}"
         case GiveUp():
@@ -185,6 +190,14 @@ def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
         return Did()
     settle.settle(bucket, a, end, queue_key=key, mending=True)
     return _counted("spent", 1)
+
+
+def _drop_order(bucket: Bucket, action: DropOrder) -> Did:
+    """The worker that held the attempt would have deleted it: it died first, or never comes back."""
+    if any(bucket.present(keys.running(action.order.attempt))):
+        return Did()
+    bucket.drop(action.order.key)
+    return _counted("orders_dropped", 1)
 
 
 def _release_group(bucket: Bucket, action: ReleaseGroup) -> Did:

@@ -93,10 +93,12 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     queued: tuple[keys.Entry, ...] = ()
     entries: tuple[tuple[LyingEntry, float], ...] = ()
     swept: tuple[SweptJob, ...] = ()
+    orders: tuple[keys.Order, ...] = ()
     if memory.slow_at is None or bucket.ambient.boot_s() - memory.slow_at >= slow_every_s:
         reading.cursors()
         queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
         entries = reading.page("entries", keys.QUEUED, ENTRIES_A_TICK, _entry)
+        orders = reading.parsed("orders", keys.INBOX, lambda row: keys.parse_order(row.key))
         swept = reading.page(
             "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
         )
@@ -115,6 +117,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
         lying=tuple(one for one, since in entries if now - since >= LYING_S),
+        orders=tuple(one for one in orders if one.kind == "stop"),
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,

@@ -8,6 +8,7 @@
 |                                      |           | `max_retries_preemption`    |                                     |
 | undelivered                          | Down      | nothing                     | retry, at once                      |
 | preempted, moved                     | Cancelled | `max_retries_preemption`    | retry, at once, whatever the policy |
+| moved, of a resident job             | Cancelled | nothing                     | retry, at once                      |
 | gang, barrier, requeued              | Cancelled | nothing                     | retry, at once                      |
 | time-limit                           | Cancelled | nothing                     | final: the task is Failed           |
 | requested                            | Cancelled | nothing                     | final                               |
@@ -104,7 +105,7 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
         return _final(outcome, ended.reason, budgets, TaskState.FAILED)
     if over or ended.cause is Cause.REQUESTED:
         return _final(outcome, ended.reason, budgets)
-    if ended.cause in _FREE:
+    if ended.cause in _FREE or (ended.cause is Cause.MOVED and terms.resident):
         return _retry(outcome, ended, budgets, 0.0, "nothing", 0)
     if ended.cause in _EVICTED:
         return _evicted(outcome, ended, terms, budgets)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
+from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry, Order
 from stado_like.job.records import Armed, Observed
 from stado_like.job.states import JobState
 from stado_like.planning.world import Held, Look
@@ -42,6 +42,13 @@ class SweepEntry:
 
     key: str
     attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class DropOrder:
+    """An order for an attempt that nobody holds any more, in the inbox of a worker that may never look again."""
+
+    order: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,7 @@ Action = (
     | MoveDue
     | DropSpent
     | SweepEntry
+    | DropOrder
     | Remember
     | Reap
     | SettleEnded

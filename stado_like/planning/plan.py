@@ -17,6 +17,7 @@ from stado_like.planning import groups, liveness
 from stado_like.planning.actions import (
     Action,
     Deferred,
+    DropOrder,
     DropSpent,
     GiveUp,
     MendJob,
@@ -137,10 +138,15 @@ def _by_job(attempts: Iterable[AttemptId]) -> defaultdict[JobId, dict[int, int]]
 
 
 def _sweep(world: World) -> Iterator[Action]:
-    yield from _unread(world, "jobs", "entries")
+    yield from _unread(world, "jobs", "entries", "orders")
     held = {look.attempt.job for look in world.looks}  # a holder's own looks obey every verdict
     for one in world.swept:
         if one.job not in held:
             yield SweepJob(one.job, one.since)
     for entry in world.lying:
         yield SweepEntry(entry.key, entry.attempt)
+    if "running" not in world.unread:
+        claimed = {look.attempt for look in world.looks}
+        for order in world.orders:
+            if order.attempt not in claimed:
+                yield DropOrder(order)

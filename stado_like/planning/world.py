@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry
+from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry, Order
 from stado_like.job.records import Capacity, Claim, Heartbeat, Observed
 from stado_like.planning.groups import Gathering
 
@@ -136,9 +136,9 @@ class World:
     """Everything a plan is made of.
 
     `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others. `queued` is a page
-    of queued/open; `lying` are the entries of a page of all indexes that have lain there for long. `unread` maps what
-    could not be listed (running, capacity, later, cancels, open, groups, queued, entries, jobs, observed) to why.
-    `armed_here_s` says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
+    of queued/open; `lying` are the entries of a page of all indexes that have lain there for long; `orders` are the stop
+    orders in all inboxes. `unread` maps what could not be listed (running, capacity, later, cancels, open, groups,
+    queued, entries, orders, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
     that another process armed are not in it.
     """
 
@@ -152,6 +152,7 @@ class World:
     gatherings: tuple[Gathering, ...] = ()
     queued: tuple[Entry, ...] = ()
     lying: tuple[LyingEntry, ...] = ()
+    orders: tuple[Order, ...] = ()
     observed: Observed = field(default_factory=Observed)
     armed_here_s: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
