@@ -62,7 +62,7 @@ class ProgressFile:
             return False
         finally:
             os.close(file)
-        if self._rest and (ended or not changed):
+        if self._rest and not self._unread and (ended or not changed):
             self._pairs.words(readable(self._rest))
             self._rest = b""
         self._note(now)
