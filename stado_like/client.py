@@ -17,16 +17,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stado_like import config
+from stado_like import again, config
 from stado_like.ambient import REAL, Ambient
 from stado_like.asking.family import parent_here, resolve_awaited
-from stado_like.asking.naming import default_name, next_name
+from stado_like.asking.naming import default_name
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import delete as deleting
 from stado_like.bucket import doorbell, load
 from stado_like.bucket import submit as submitting
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.cancel import Cancelled
+from stado_like.bucket.cluster import ClusterRecord
 from stado_like.bucket.submit import DoneAndDeleted
 from stado_like.bucket.workspaces import Workspaces
 from stado_like.errors import Conflict, NotFound, Refused, TimedOut, UsageError
@@ -38,6 +39,7 @@ from stado_like.job.records import Tombstone
 from stado_like.job.rollup import Rolled
 from stado_like.job.terms import Terms, terms_of
 from stado_like.jobspec import JobSpec
+from stado_like.operating import Operating
 from stado_like.patience import Note, Patience, silent
 from stado_like.reading import logs
 from stado_like.reading.awaiting import Awaited
@@ -49,7 +51,7 @@ from stado_like.reading.shapes import JobRow, JobView, TaskView
 from stado_like.reading.surroundings import Surroundings, WorkerView
 from stado_like.reading.view import claimed, no_such_task, read_job, read_task
 from stado_like.shipping import Shipping
-from stado_like.store.protocol import ObjectStore, list_all
+from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
 
 if TYPE_CHECKING:
@@ -78,7 +80,9 @@ class Client:
         self.bucket = Bucket(self.store, ambient=ambient)
         self.ambient = ambient
         self.workspaces = Workspaces(self.bucket, self.ready_to_write, _who)
+        self.cluster = ClusterRecord(self.bucket, self.ready_to_write, _who)
         self.shipping = Shipping(self.store, settings, ambient)
+        self.operate = Operating(self, _who)
         self._trusted = False  # of this opened store: the verdict also sets it up
 
     def close(self) -> None:
@@ -130,7 +134,8 @@ class Client:
                 metadata.setdefault("parent", parent)
         said = self._filled_in(said, request_id)
         resolve_awaited(self.bucket, said, self.workspace)
-        defaults = Defaults.of(self.settings.retry_max_attempts, self.settings.machine_restarts)
+        own = self.settings.retry_max_attempts, self.settings.machine_restarts
+        defaults = Defaults.of(*self.cluster.restarts(said, *own))
         if self.shipping.ships(said["spec"]):
             validate({**said, "spec": {**said["spec"], "workdir": None}}, defaults)  # before a large folder is packed
             self.shipping.pack(said["spec"])
@@ -184,31 +189,20 @@ class Client:
             )
         return Job(self, done.id)
 
-    def rerun(self, job: Words, name: str = "") -> Job:
-        """A new job from the stored specification of another, under `name` or the next free one (`train` ->
-        `train-2`).
+    def rerun(self, job: Words, name: str = "", *, from_checkpoint: bool = False) -> Job:
+        """A new job from the stored specification of another, under `name` or the next free one (`train` -> `train-2`);
+        with `from_checkpoint` its tasks go on from the newest checkpoints of the other's. Raises `Refused` for none.
         """
-        source = self._read(self.resolve(job))
+        j = self.resolve(job)
+        document = self._read(j).document
+        if from_checkpoint:
+            document = again.from_checkpoint(self.bucket, j, document)
         if name:
-            return self.submit_document(self._renamed(source.document, name))
-        return self._under_a_free_name(source.document)
+            return self.submit_document(again.renamed(document, name))
+        return self._under_a_free_name(document)
 
     def _under_a_free_name(self, document: Mapping[str, Any]) -> Job:
-        metadata = document["metadata"]
-        for _ in range(5):
-            here = keys.jobs_of(metadata["workspace"])
-            taken = {_name_of(row.key) for row in list_all(self.store, here)}
-            free = next_name(metadata["name"], frozenset(taken))
-            try:
-                return self.submit_document(self._renamed(document, free))
-            except Conflict:
-                continue  # somebody took the name in between
-        raise Conflict(f"no free name was found for another {metadata['name']}", "Give one: --name.", code="JOB_EXISTS")
-
-    def _renamed(self, document: Mapping[str, Any], name: str) -> dict[str, Any]:
-        from stado_like.job.spec.validate import validate
-
-        return validate({**document, "metadata": {**document["metadata"], "name": name}})
+        return again.under_a_free_name(self.bucket, document, self.submit_document)
 
     # ---- look
 
@@ -363,7 +357,7 @@ class Client:
         self.ready_to_write()
         done = cancelling.cancel_job(self.bucket, j, reason=reason, by=_who())
         if done.running:
-            self._ring_again("cancel", str(j))
+            self.operate.ring_again("cancel", str(j))
         return done
 
     def task_stop(self, job: Words, rank: int, reason: str = "") -> bool:
@@ -372,14 +366,8 @@ class Client:
         self.ready_to_write()
         over = cancelling.stop_task(self.bucket, j, rank, reason=reason, by=_who())
         if not over:
-            self._ring_again("cancel", f"{j}.{rank:05d}")
+            self.operate.ring_again("cancel", f"{j}.{rank:05d}")
         return over
-
-    def _ring_again(self, kind: str, what: str) -> None:
-        """Where a ring is a plain put, another one may have gone over it: whoever asked for a stop rings twice."""
-        if not self.store.can_replace:
-            self.ambient.sleep(1.0)
-            doorbell.ring(self.bucket, (kind, what))
 
     def delete(self, job: Words) -> None:
         """A job that has ended, with everything it left but a tombstone. Raises `Conflict` while it goes on."""
@@ -405,7 +393,3 @@ def _who() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a container's user may have no name
         return str(os.getuid()) if hasattr(os, "getuid") else ""
-
-
-def _name_of(key: str) -> str:
-    return key.rsplit("/", 1)[-1].split(".", 1)[0]

@@ -9,6 +9,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
+from stado_like.job.wanted import Pause
 from stado_like.reading.surroundings import Surroundings
 from stado_like.store.protocol import list_all
 
@@ -31,6 +32,7 @@ class QueueStatus:
     workers_closed: int
     last_tick_at: float
     last_tick_age_s: float | None
+    paused: Pause | None = None
     set_aside: dict[str, str] = field(default_factory=dict)
 
 
@@ -49,6 +51,7 @@ def queue_status(bucket: Bucket) -> QueueStatus:
     around = Surroundings(bucket)
     workers = around.workers
     at, now = around.last_tick
+    paused = around.pause
     return QueueStatus(
         indexes=counted,
         workers_ready=sum(one.is_ready for one in workers),
@@ -56,6 +59,7 @@ def queue_status(bucket: Bucket) -> QueueStatus:
         workers_closed=sum(not one.stale and not one.is_ready for one in workers),
         last_tick_at=at,
         last_tick_age_s=max(0.0, now - at) if at else None,
+        paused=paused,
         set_aside={**set_aside, **around.set_aside},
     )
 

@@ -1,5 +1,5 @@
-"""What surrounds the jobs: the workers that say they are there, and the last sign of a tick. Read once per answer,
-and only if somebody asks.
+"""What surrounds the jobs: the workers that say they are there and what people want of them, whether the queue is
+paused, and the last sign of a tick. Read once per answer, and only if somebody asks.
 
 Why a job waits is mostly answered here and not in the job. Ages compare the `last_modified` and the `now` of one
 answer of the store; what a worker promised (`next_by`) is store time too, carried forward by its own clock, so a
@@ -8,9 +8,11 @@ worker is stale when its promise is older than the store's now by the grace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from stado_like.bucket import pausing, workers
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
@@ -19,6 +21,7 @@ from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity
 from stado_like.job.spec.units import duration_text
 from stado_like.job.terms import Terms
+from stado_like.job.wanted import Pause, Wanted
 from stado_like.planning.fit import Machine, why_not
 from stado_like.reading.shapes import Node
 from stado_like.store.protocol import list_all
@@ -29,15 +32,29 @@ TICK_QUIET_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker as its last broadcast tells it. `age_s`: how old that is; `stale`: it promised another by now."""
+    """A worker as its last broadcast tells it. `age_s`: how old that is; `stale`: it promised another by now.
+    `wanted`: what a person wants of it now, which it may not have heard yet."""
 
     capacity: Capacity
     age_s: float
     stale: bool
+    wanted: Wanted = field(default_factory=Wanted)
 
     @property
     def is_ready(self) -> bool:
-        return self.capacity.accepting and not self.stale
+        return self.capacity.accepting and not self.stale and not self.wanted.cordoned
+
+    @property
+    def has_let_go(self) -> bool:
+        """It has heard what is wanted of it, and holds nothing."""
+        return not self.stale and self.capacity.wanted == self.wanted.nonce and not self.capacity.held
+
+    @property
+    def _closed(self) -> str:
+        if self.wanted.cordoned:
+            return reasons.cordoned(self.wanted.why)
+        said = self.capacity
+        return "" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping")
 
     def why_not(self, terms: Terms, rank: int) -> tuple[str, ...]:
         """What keeps a task off this machine, as far as its last word tells; empty: it fits."""
@@ -51,7 +68,7 @@ class WorkerView:
             free_memory_bytes=said.free.memory_bytes,
             free_gpus=said.free.gpus,
             running=len(said.held),
-            closed="" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping"),
+            closed=self._closed,
             labels=said.labels,
             apart=frozenset((ask.apart,)) if ask.apart and self._holds_kin(terms, rank) else frozenset(),
         )
@@ -82,10 +99,12 @@ class Surroundings:
     def workers(self) -> tuple[WorkerView, ...]:
         """Every worker that has a broadcast, stale ones too, by name. Raises `StoreUnavailable`."""
         listed = [row.key for row in list_all(self._bucket.store, keys.CAPACITY)]
-        found = side_by_side(self._bucket, self._worker, listed)
+        wanted, unread = workers.every(self._bucket)
+        self.set_aside.update(unread)
+        found = side_by_side(self._bucket, lambda key: self._worker(key, wanted), listed)
         return tuple(sorted((one for one in found if one is not None), key=lambda one: one.capacity.worker))
 
-    def _worker(self, key: str) -> WorkerView | None:
+    def _worker(self, key: str, wanted: Mapping[str, Wanted]) -> WorkerView | None:
         try:
             found = self._bucket.read(Capacity, key)
         except BadRecord as bad:
@@ -94,7 +113,17 @@ class Surroundings:
         if found is None:
             return None
         promise = found.record.next_by or found.last_modified
-        return WorkerView(found.record, found.age_s, found.now > promise + GRACE_S)
+        stale = found.now > promise + GRACE_S
+        return WorkerView(found.record, found.age_s, stale, wanted.get(found.record.worker, Wanted()))
+
+    @cached_property
+    def pause(self) -> Pause | None:
+        """Raises `StoreUnavailable`. One that cannot be read is a pause all the same: workers do not claim past it."""
+        try:
+            return pausing.read(self._bucket)
+        except BadRecord as bad:
+            self.set_aside[keys.PAUSE] = bad.message
+            return Pause(nonce="", reason="its record cannot be read")
 
     def nodes(self, terms: Terms, rank: int = 0) -> tuple[Node, ...]:
         """Every machine with what keeps a task off it."""

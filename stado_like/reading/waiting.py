@@ -84,6 +84,8 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
         return created_by_a_tick(reading.around)
     if terms.held:
         return terms.held
+    if reading.around.pause is not None:
+        return reasons.queue_paused(reading.around.pause.why)
     if task.last is not None and not reading.around.workers:
         return no_room(reading.around, terms, task.rank)
     if task.last is not None and task.last.restart:
@@ -137,9 +139,11 @@ def _preemptor(last: End) -> str:
 
 
 def no_room(around: Surroundings, terms: Terms, rank: int = 0) -> str:
-    """Why an entry is not claimed yet: only a placement may start it, or no machine fits."""
+    """Why an entry is not claimed yet: only a placement may start it, the queue is paused, or no machine fits."""
     if terms.held:
         return terms.held
+    if around.pause is not None:
+        return reasons.queue_paused(around.pause.why)
     nodes = around.nodes(terms, rank)
     if not any(node.fits for node in nodes):
         return reasons.no_machine_fits(sum(one.is_ready for one in around.workers), len(nodes))

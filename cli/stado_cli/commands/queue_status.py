@@ -25,6 +25,13 @@ def command(context: Context) -> None:
             for one in found.indexes
         },
         "workers": {"ready": found.workers_ready, "stale": found.workers_stale, "closed": found.workers_closed},
+        "paused": None
+        if found.paused is None
+        else {
+            "reason": found.paused.reason or None,
+            "by": found.paused.by or None,
+            "at": times.iso(found.paused.at or None),
+        },
         "last_tick": {
             "at": times.iso(found.last_tick_at or None),
             "age_s": None if found.last_tick_age_s is None else round(found.last_tick_age_s, 3),
@@ -47,5 +54,7 @@ def command(context: Context) -> None:
         "last tick: "
         + (f"{times.duration(found.last_tick_age_s)} ago" if found.last_tick_at else "none has run on this store"),
     ]
+    if found.paused is not None:
+        text = [f"paused: {found.paused.why}", "", *text]
     context.output.value(shown, "\n".join(text))
     set_aside(found.set_aside)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def command(context: Context) -> None:
     """List the workers with what they have free.
 
-    A worker that broke its promise to speak again is Stale: what it had free counts for nothing, and its age says since
-    when. One that ended cleanly is not listed.
+    Cordoned: it takes nothing new; Draining: and lets go of what it holds; Closed: it has closed itself. A worker that
+    broke its promise to speak again is Stale: what it had free counts for nothing, and its age says since when. One
+    that ended cleanly is not listed.
     """
     found, unread = open_client(context).workers()
     columns = [
@@ -48,17 +49,21 @@ def _of(row: Any, name: str) -> str:
 
 def worker_json(one: WorkerView) -> dict[str, Any]:
     """The shape of a worker in `worker list --json` and `worker show --json`."""
-    said = one.capacity
-    state = "Stale" if one.stale else "Ready" if said.accepting else "Closed"
+    said, wanted = one.capacity, one.wanted
     return {
         "worker": said.worker,
-        "state": state,
+        "state": _state(one),
         "host": said.host or None,
         "address": said.address or None,
         "total": _room(said.total.cpu_millis, said.total.memory_bytes, said.total.gpus),
         "free": _room(said.free.cpu_millis, said.free.memory_bytes, said.free.gpus),
         "labels": dict(said.labels),
-        "why_not": said.why_not or None,
+        "why_not": wanted.why or said.why_not or None,
+        "cordoned": wanted.cordoned,
+        "drain": wanted.drain,
+        "cordoned_by": (wanted.by or None) if wanted.cordoned else None,
+        "cordoned_at": times.iso(wanted.at or None) if wanted.cordoned else None,
+        "obeys": said.wanted == wanted.nonce,
         "held": [{"attempt": held.attempt, "state": held.state, "alive": held.alive} for held in said.held],
         "started_at": times.iso(said.started_at or None),
         "at": times.iso(said.at or None),
@@ -68,6 +73,14 @@ def worker_json(one: WorkerView) -> dict[str, Any]:
         "boot_id": said.boot_id or None,
         "version": said.version or None,
     }
+
+
+def _state(one: WorkerView) -> str:
+    if one.stale:
+        return "Stale"
+    if one.wanted.cordoned:
+        return "Draining" if one.wanted.drain else "Cordoned"
+    return "Ready" if one.is_ready else "Closed"
 
 
 def _room(cpu_millis: int, memory_bytes: int, gpus: int) -> dict[str, float]:
