@@ -25,6 +25,8 @@ from stado_like.errors import BadRecord, NewerRecord
 
 MAJOR = 1
 
+_AS_IS = frozenset({str, int, float, bool, types.NoneType})
+
 R = TypeVar("R")
 _Read = Callable[[Any], Any]
 
@@ -84,6 +86,11 @@ def decode_plain(body: bytes, key: str) -> dict[str, Any]:
 
 def to_plain(value: Any) -> Any:
     """A record as JSON-able values; `extra` fields come back where they were found."""
+    kind = type(value)
+    if kind in _AS_IS:  # most values are: asking what else they might be is half of the cost of a record
+        return value
+    if kind is dict:
+        return {key: one if type(one) in _AS_IS else to_plain(one) for key, one in value.items()}
     if dataclasses.is_dataclass(value):
         plain = {name: to_plain(getattr(value, name)) for name in _names(typing.cast("Any", type(value)))}
         plain.update(getattr(value, "extra", {}))
