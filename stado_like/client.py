@@ -23,7 +23,7 @@ from stado_like.asking.family import parent_here, resolve_awaited
 from stado_like.asking.naming import default_name
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import delete as deleting
-from stado_like.bucket import doorbell, load
+from stado_like.bucket import load
 from stado_like.bucket import submit as submitting
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.cancel import Cancelled
