@@ -178,6 +178,7 @@ class Client:
 
     def _submit_as_named(self, document: Mapping[str, Any], request_id: str) -> Job:
         self.workspaces.permit(document)
+        self.shipping.look(document)
         self.ready_to_write()
         self.shipping.send(document)
         done = submitting.submit(self.bucket, document, request_id=request_id, by=_who(), origin=self.ambient.host)

@@ -58,8 +58,8 @@ class Job:
     def stop_task(self, rank: int, reason: str = "") -> bool:
         return self.client.task_stop(self.id, rank, reason)
 
-    def rerun(self, name: str = "") -> Job:
-        return self.client.rerun(self.id, name)
+    def rerun(self, name: str = "", *, from_checkpoint: bool = False) -> Job:
+        return self.client.rerun(self.id, name, from_checkpoint=from_checkpoint)
 
     def delete(self) -> None:
         self.client.delete(self.id)
