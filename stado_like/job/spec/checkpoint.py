@@ -63,5 +63,6 @@ class Outputs(BaseModel):
 
     answer_path: JobPath | None = Field(
         default=None,
-        description="A file with the task's answer, collected beside at most 64 pairs of 4 KiB in all.",
+        description="A file whose text is the task's answer: its first 8 KiB are told with the at most 64 pairs, of "
+        "4 KiB in all.",
     )

@@ -150,8 +150,8 @@ class Spec(BaseModel):
     collect: list[FolderPath] = Field(
         default_factory=list,
         max_length=limits.COLLECT_MAX,
-        json_schema_extra=later(),
-        description="Files and directories that are kept when a task ends, relative to where it ran.",
+        description="Files and directories that are kept when a task ends, absolute or relative to where it ran; "
+        "* ? [a-z] and ** (any depth) stand for names. `stado job fetch` brings them.",
     )
     slurm_variables: Annotated[bool, Flag()] = Field(
         default=False, description="Tasks also find the SLURM_* variables that a batch script reads."

@@ -25,8 +25,8 @@ class Stall(BaseModel):
 
     after_seconds: Annotated[int, Whole(limits.STALL_AFTER_S, "seconds")] = Field(
         default=limits.DEFAULT_STALL_AFTER_S,
-        description="Without a line in its log, a checkpoint or a progress report for this long it is stalled; 0: "
-        "never.",
+        description="Without a line in its log, a checkpoint or a progress report (STADO_PROGRESS) for this long it "
+        "is stalled; 0: never.",
     )
     restart: Annotated[bool, Flag()] = Field(
         default=False,
@@ -106,10 +106,10 @@ class Resilience(BaseModel):
     )
     stall: Stall | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="When a task without progress is stalled, and what then; left out, tasks with GPUs are marked "
         "after 1800 seconds.",
     )
     straggler: Straggler | None = Field(
-        default=None, json_schema_extra=later(), description="When a task counts as the one its gang waits for."
+        default=None,
+        description="When a task counts as the one its gang waits for; left out, gangs are watched by the defaults.",
     )

@@ -142,9 +142,7 @@ class TaskTemplate(BaseModel):
     identity: Annotated[bool, refused(NO_IDENTITY, allowed=False)] = Field(
         default=False, description="A certificate and a signed token for each task."
     )
-    outputs: Outputs | None = Field(
-        default=None, json_schema_extra=later(), description="What a task reports when it ends."
-    )
+    outputs: Outputs | None = Field(default=None, description="What a task reports when it ends.")
     tools: Annotated[Any, refused(NO_TOOLS)] = Field(default=None, description="An agent's tool policy.")
     agent_sandbox: Annotated[Any, refused(NO_AGENT_SANDBOX)] = Field(default=None, description="An agent's sandbox.")
     interactive: Annotated[Any, refused(NO_CONSOLE)] = Field(

@@ -116,6 +116,8 @@ def notes_of(made: Collected) -> tuple[str, ...]:
 
 def _found(work: _Collecting, cwd: Path, pattern: str) -> Iterator[tuple[str, str]]:
     """`(real path, path as the task knows it)` of every file that a pattern names, in order."""
+    if os.path.isabs(pattern):
+        pattern = os.path.normpath(pattern)
     whole = os.path.join(cwd, pattern)
     root = os.path.realpath(cwd if not os.path.isabs(pattern) else _plain_folder(pattern))
     if os.path.lexists(whole) or not has_magic(pattern):

@@ -117,9 +117,9 @@ class Io:
                     return None
             else:
                 self._ship_due_s = now_s  # what does not fit into the end record goes first, and heartbeats go on
-        elif self._watch is not None and now_s >= self._watch_due_s:
+        elif self._watch is not None and now_s >= min(self._watch_due_s, self._beat_due_s):
             self._watch_due_s = now_s + self._watch.cadence_s
-            self._watch.look()
+            self._watch_it(self._watch)
         if life.gate is Gate.ASKED:
             self._ask_gate()
         looking, beating = self._take_wishes()
@@ -138,6 +138,13 @@ class Io:
         elif self._watch is not None:
             due_s = min(due_s, self._watch_due_s)
         return max(0.0, due_s - now_s)
+
+    def _watch_it(self, watch: Watch) -> None:
+        """A store that would not be asked about checkpoints judges nothing, and keeps no heartbeat back."""
+        try:
+            watch.look()
+        except StoreError as trouble:
+            self.complaint = str(trouble)
 
     def _take_wishes(self) -> tuple[bool, bool]:
         with self._life.lock:
