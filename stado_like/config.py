@@ -59,8 +59,8 @@ class Settings:
     stats: bool
     debug: bool
     no_color: bool
-    stop_grace_s: float
-    max_stop_grace_s: float
+    stop_grace_s: float | None
+    max_stop_grace_s: float | None
     retry_max_attempts: int | None
     machine_restarts: int | None
     bundle_max: int
@@ -69,6 +69,14 @@ class Settings:
     config_file: str
     secrets: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def grace_s(self) -> int | None:
+        return None if self.stop_grace_s is None else int(self.stop_grace_s)
+
+    @property
+    def most_grace_s(self) -> int | None:
+        return None if self.max_stop_grace_s is None else int(self.max_stop_grace_s)
 
 
 class _Wrong(Exception):
@@ -170,8 +178,8 @@ SETTINGS: tuple[_Setting, ...] = (
     _Setting("stats", _yes_no, False, ("STADO_STATS",)),
     _Setting("debug", _yes_no, False, ("STADO_DEBUG",)),
     _Setting("no_color", _yes_no, False, ("STADO_NO_COLOR",)),
-    _Setting("stop_grace_s", _number(1, 3600), 30, ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
-    _Setting("max_stop_grace_s", _number(1, 86_400), 3600, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")),
+    _Setting("stop_grace_s", _number(1, 3600), None, ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
+    _Setting("max_stop_grace_s", _number(1, 86_400), None, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")),
     _Setting("retry_max_attempts", _count(10_000), None, ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")),
     _Setting("machine_restarts", _count(10_000), None, ("STADO_MACHINE_RESTARTS", "ASTRAEUS_MACHINE_RESTARTS")),
     _Setting("bundle_max", _size, 512 << 20, ("STADO_BUNDLE_MAX",)),
@@ -196,8 +204,8 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
             values[setting.name] = None if raw is None else setting.parse(raw)
         except _Wrong as why:
             wrong[setting.name] = f"{why}, found {raw!r} in {origin}"
-    if not wrong and values["stop_grace_s"] > values["max_stop_grace_s"]:
-        grace, ceiling = values["stop_grace_s"], values["max_stop_grace_s"]
+    grace, ceiling = values.get("stop_grace_s"), values.get("max_stop_grace_s")
+    if not wrong and grace is not None and ceiling is not None and grace > ceiling:
         wrong["stop_grace_s"] = f"{grace:g} is above its ceiling, max_stop_grace_s {ceiling:g}"
     if wrong:
         raise Refused(

@@ -35,8 +35,8 @@ class OwnWorker:
             store_url=settings.store,
             worker=f"{host_label(client.ambient.host)[:40]}-run-{client.ambient.token()[:8]}",
             only_job=str(j),
-            grace_s=int(settings.stop_grace_s),
-            most_grace_s=int(settings.max_stop_grace_s),
+            grace_s=settings.grace_s,
+            most_grace_s=settings.most_grace_s,
         )
         self._worker = Worker(options, state_dir=self._state_dir, log=_unsaid)
         self._coordinator = Coordinator(client.bucket)

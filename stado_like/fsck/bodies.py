@@ -16,6 +16,7 @@ from stado_like.errors import BadRecord, NewerRecord
 from stado_like.fsck.finding import Findings, found
 from stado_like.fsck.picture import JobPicture
 from stado_like.job import codec, keys
+from stado_like.job.cluster import Cluster
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import (
     Claim,
@@ -38,6 +39,7 @@ STATE_KINDS: Mapping[str, type[Any]] = {
     keys.DOORBELL: Doorbell,
     keys.TICK_LOCK: TickLock,
     keys.OBSERVED: Observed,
+    keys.CLUSTER: Cluster,
 }
 
 

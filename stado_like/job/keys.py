@@ -1,8 +1,8 @@
-"""Every bucket key is built and parsed here, nowhere else.
+"""Every bucket key is built and parsed here, nowhere else. (What attempts leave has its own file, `data_keys`.)
 
     jobs/<ws>/<job>.<k>.json                what was submitted; never changed
     deleted/<j>.json                        tombstone
-    open/<j>.json                           index: several-task jobs not yet settled, deletions under way
+    open/<j>.json                           index: jobs that a tick looks after until they are over; deletions under way
     queued/open/<pppp>.<created>.<a>.<ask>.json    index: any worker it fits may claim it
     queued/held/<pppp>.<created>.<a>.<ask>.json    index: only a placement may start it
     queued/later/<due>.<a>.<ask>.json       index: a retry not yet due
@@ -14,12 +14,14 @@
     status/<J>/<rank>/stop.json             a person stops this one task
     status/<J>/verdict.json                 THE VERDICT on a job
     status/<J>/final.json                   a several-task job is over and settled
+    status/<J>/released.json                all that the job waits for has come (`after`)
     status/<J>/{shape,waiting}.json
     cancels/<j>[.<rank>].json               index of verdicts and stops not yet settled
     logs/<J>/<rank>/<n>/<offset>.log        outputs/, checkpoints/ likewise
     bundles/<sha256>                        a folder that jobs were submitted with, named by its own digest
     capacity/<worker>.json  workers/<worker>.json
     config/workspaces/<ws>.json             what a workspace may have
+    config/cluster.json                     defaults and ceilings for everybody
     config/…  queue/pause.json  state/…
 
 `<j>` = `default.train.1`, `<J>` = `default/train.1`, `<a>` = `default.train.1.00003.000002`. Segments are
@@ -35,6 +37,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stado_like.job.data_keys import checkpoints_of as checkpoints_of
+from stado_like.job.data_keys import collected as collected
+from stado_like.job.data_keys import collected_file as collected_file
+from stado_like.job.data_keys import data_of as data_of
+from stado_like.job.data_keys import log_chunk as log_chunk
+from stado_like.job.data_keys import logs_of as logs_of
+from stado_like.job.data_keys import outputs_of as outputs_of
+from stado_like.job.data_keys import parse_log_chunk as parse_log_chunk
 from stado_like.job.ids import AttemptId as AttemptId
 from stado_like.job.ids import JobId as JobId
 from stado_like.job.ids import bad, check_workspace, is_number, is_workspace
@@ -62,10 +72,10 @@ OBSERVED = "state/coordinator/observed.json"
 SWEEP_CURSOR = "state/coordinator/sweep.json"
 PAUSE = "queue/pause.json"
 WORKSPACES = "config/workspaces/"
+CLUSTER = "config/cluster.json"
 
 MIB = 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
-_COLLECTED = re.compile(r"[0-9]{6}[A-Za-z0-9_.-]{0,80}\Z", re.ASCII)
 _ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
@@ -154,6 +164,11 @@ class Entry:
 def entry(index: str, attempt: AttemptId, priority: int, created_ms: int, ask: Ask) -> str:
     """`index` is QUEUED_OPEN or QUEUED_HELD."""
     return f"{index}{1000 - priority:04d}.{created_ms:013d}.{attempt}.{envelope(ask)}.json"
+
+
+def entries_of(index: str, j: JobId, priority: int, created_ms: int) -> str:
+    """What the keys of a job's entries in one index begin with."""
+    return f"{index}{1000 - priority:04d}.{created_ms:013d}.{j}."
 
 
 def parse_entry(key: str) -> Entry:
@@ -269,14 +284,18 @@ def final(j: JobId) -> str:
     return f"{STATUS}{j.folder}/final.json"
 
 
+def released(j: JobId) -> str:
+    return f"{STATUS}{j.folder}/released.json"
+
+
 def waiting(j: JobId) -> str:
     return f"{STATUS}{j.folder}/waiting.json"
 
 
 @dataclass(frozen=True, slots=True)
 class StatusKey:
-    """What lies under a job's status: `kind` is heartbeat | end | stop, or the job's own verdict | final | shape |
-    waiting (then `rank` is -1). `n` is 0 where there is no attempt."""
+    """What lies under a job's status: `kind` is heartbeat | end | stop, or the job's own verdict | final |
+    released | shape | waiting (then `rank` is -1). `n` is 0 where there is no attempt."""
 
     kind: str
     rank: int = -1
@@ -287,7 +306,7 @@ def parse_status(j: JobId, key: str) -> StatusKey:
     rest = key[len(status_of(j)) :] if key.startswith(status_of(j)) else ""
     parts = rest.split("/")
     name = parts[-1].removesuffix(".json")
-    if len(parts) == 1 and name in ("verdict", "final", "shape", "waiting"):
+    if len(parts) == 1 and name in ("verdict", "final", "released", "shape", "waiting"):
         return StatusKey(name)
     if len(parts) == 2 and is_number(parts[0], 5):
         kind, _, n = name.partition(".")
@@ -307,50 +326,6 @@ def parse_cancel_index(key: str) -> tuple[JobId, int | None]:
     if len(parts) == 4 and is_number(parts[3], 5):
         return JobId.parse(".".join(parts[:3])), int(parts[3])
     return JobId.parse(".".join(parts)), None
-
-
-# ---- what an attempt leaves
-
-
-def logs_of(a: AttemptId) -> str:
-    return f"logs/{a.job.folder}/{a.rank:05d}/{a.n:06d}/"
-
-
-def log_chunk(a: AttemptId, offset: int) -> str:
-    """`<seq>` is the byte offset in 12 digits: an upload is idempotent, and whoever carries on lists and goes on."""
-    return f"{logs_of(a)}{offset:012d}.log"
-
-
-def parse_log_chunk(key: str) -> int:
-    name = key.rsplit("/", 1)[-1].removesuffix(".log")
-    if not is_number(name, 12):
-        raise bad(key, "a piece of a log")
-    return int(name)
-
-
-def data_of(j: JobId) -> tuple[str, ...]:
-    """Prefixes of everything a job left besides its status."""
-    return tuple(f"{room}/{j.folder}/" for room in ("logs", "outputs", "checkpoints", "gangs"))
-
-
-def checkpoints_of(a: AttemptId) -> str:
-    return f"checkpoints/{a.job.folder}/{a.rank:05d}/{a.n:06d}/"
-
-
-def outputs_of(a: AttemptId) -> str:
-    return f"outputs/{a.job.folder}/{a.rank:05d}/{a.n:06d}/"
-
-
-def collected(a: AttemptId) -> str:
-    """What an attempt's collected files are; it exists once all of them do."""
-    return f"{outputs_of(a)}manifest.json"
-
-
-def collected_file(a: AttemptId, name: str) -> str:
-    """`name` begins with a digit, so it is never the manifest. Raises `BadRecord` for what is no flat name."""
-    if _COLLECTED.match(name) is None:
-        raise bad(name, "the name of a collected file")
-    return f"{outputs_of(a)}{name}"
 
 
 def capacity(worker: str) -> str:

@@ -28,6 +28,7 @@ from stado_worker import claims, endings, recovery
 from stado_worker.candidates import PAGES_A_STEP, Candidates
 from stado_worker.deaf import kill_the_deaf
 from stado_worker.followers import Followers
+from stado_worker.graces import Graces
 from stado_worker.holdings import Holding, Phase, Reach
 from stado_worker.inbox import Inbox
 from stado_worker.launcher import Launcher
@@ -73,6 +74,7 @@ class Agent:
         self._unread_due_s = 0.0
         self._followers = Followers()
         self._inbox = Inbox(bucket, options.worker, launcher, offer, log)
+        self._graces = Graces(bucket, options.grace_s, options.most_grace_s, log)
         self._looked_at = (0, 0)
         self._look_again_s = 0.0
         self.claiming = True
@@ -246,6 +248,7 @@ class Agent:
         """Everything the bell might have failed to tell: the queue, retries, cancels."""
         if now_s >= self._sweep_due_s:
             self._inbox.sweep()
+            self._graces.sweep()
             self._candidates.sweep()
             if self._holdings:
                 for row in self._bucket.store.list(keys.CANCELS).rows:
@@ -354,7 +357,7 @@ class Agent:
         now_s = self._ambient.boot_s()
         holding.ttl_s = opened.terms.for_rank(holding.a.rank).ttl_s
         try:
-            holding.folder.write_task(claims.task_of(self._options, holding, opened).plain())
+            holding.folder.write_task(claims.task_of(self._options, self._graces, holding, opened).plain())
             self._followers.tell(holding.a, holding.folder)
             self._launcher.launch(holding.folder)
         except (NurseryFailed, OSError) as fault:

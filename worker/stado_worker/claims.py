@@ -23,6 +23,7 @@ from stado_like.job import codec, keys
 from stado_like.job.keys import Entry
 from stado_like.job.records import Claim
 from stado_like.job.terms import Ask
+from stado_worker.graces import Graces
 from stado_worker.holdings import Holding, keep_claim
 from stado_worker.recovery import UNREADABLE
 from stado_worker.shim.attempt_dir import AttemptDir
@@ -110,7 +111,7 @@ def _advance(bucket: Bucket, holding: Holding) -> Launchable | NotMine | Unsure:
     return Launchable(holding.opened, released)
 
 
-def task_of(options: AgentOptions, holding: Holding, opened: Open) -> Task:
+def task_of(options: AgentOptions, graces: Graces, holding: Holding, opened: Open) -> Task:
     return Task(
         attempt=str(holding.a),
         store=options.store_url,
@@ -121,7 +122,7 @@ def task_of(options: AgentOptions, holding: Holding, opened: Open) -> Task:
         claimed_boot_s=holding.claimed_boot_s,
         claimed_at=holding.claim.since,
         fsync=options.fsync,
-        grace_s=options.grace_s,
-        most_grace_s=options.most_grace_s,
+        grace_s=graces.grace_s,
+        most_grace_s=graces.most_grace_s,
         address=options.address,
     )

@@ -9,7 +9,8 @@ from stado_worker.machine.identity import WorkerHome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """What a person asked of this worker. `only_job`: a dotted job id; nothing else is claimed."""
+    """What a person asked of this worker. `only_job`: a dotted job id; nothing else is claimed. Graces: None where the
+    cluster decides."""
 
     worker: str
     home: WorkerHome
@@ -19,6 +20,6 @@ class AgentOptions:
     poll_s: float = 1.0
     only_job: str = ""
     fsync: bool = True
-    grace_s: int = 30
-    most_grace_s: int = 3600
+    grace_s: int | None = None
+    most_grace_s: int | None = None
     address: str = ""

@@ -42,7 +42,8 @@ NURSERY_ANSWERS_S = 3.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     """What `stado worker start` was told. `cpus`, `memory_bytes`: taken as given, load ignored. `until_idle_s`: end
-    after so long without work; `once`: end when what was claimed first has ended."""
+    after so long without work; `once`: end when what was claimed first has ended. Graces: None where the cluster
+    decides."""
 
     store_url: str
     worker: str = ""
@@ -53,8 +54,8 @@ class WorkerOptions:
     once: bool = False
     until_idle_s: float | None = None
     only_job: str = ""
-    grace_s: int = 30
-    most_grace_s: int = 3600
+    grace_s: int | None = None
+    most_grace_s: int | None = None
 
 
 class Worker:

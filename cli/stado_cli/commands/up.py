@@ -47,8 +47,8 @@ def command(context: Context, worker: str, cpus: float | None, memory: str | Non
         worker=worker,
         cpus=cpus,
         memory_bytes=size_bytes(memory) if memory is not None else None,
-        grace_s=int(settings.stop_grace_s),
-        most_grace_s=int(settings.max_stop_grace_s),
+        grace_s=settings.grace_s,
+        most_grace_s=settings.most_grace_s,
     )
     running = Worker(options, state_dir=Path(settings.state_dir).expanduser(), log=_log)
     running.catch_signals()
