@@ -33,6 +33,8 @@ _OTHER_LANGUAGES: Final = {
 }
 _SPECIFICATIONS: Final = (".yaml", ".yml", ".json")
 _DEFAULT: Final = ("bash",)
+_MARK: Final = b"\xef\xbb\xbf"
+"""What some editors put before a UTF-8 text; before `#!` it hides the interpreter."""
 _LOADER: Final = (
     'd="${{STADO_OUTPUTS%/*}}/script"; f="$d/{name}"; mkdir -p "$d" && printf %s "$1" >"$f" || exit 126; shift; '
     'exec {words} "$f" "$@"'
@@ -45,7 +47,7 @@ def is_text(head: bytes) -> bool:
 
 
 def looks_like_a_script(name: str, head: bytes) -> bool:
-    return head.startswith(b"#!") or name.lower().endswith(SUFFIXES)
+    return head.removeprefix(_MARK).startswith(b"#!") or name.lower().endswith(SUFFIXES)
 
 
 def reads_sbatch(text: str) -> bool:
@@ -61,15 +63,14 @@ def text_of(body: bytes, name: str) -> str:
             f"Ship its folder and run it there: `--workdir . -- ./{name.rsplit('/', 1)[-1]}`.",
         )
     try:
-        text = body.decode()
+        text = body.removeprefix(_MARK).decode()
     except UnicodeDecodeError as bad:
         line = body.count(b"\n", 0, bad.start) + 1
         raise Refused(
             f"the script {name} is not UTF-8: byte {body[bad.start]:#04x} in line {line}",
             "Convert it, for example with `iconv -t UTF-8`, or ship its folder: `--workdir .`.",
         ) from None
-    first = text.split("\n", 1)[0]
-    if first.startswith("#!") and first.endswith("\r"):
+    if text.split("\n", 1)[0].endswith("\r"):
         raise Refused(
             f"the script {name} has DOS line ends (CR LF), which no shell takes",
             f"Convert it: `sed -i 's/\\r$//' {shlex.quote(name)}`.",
@@ -82,8 +83,9 @@ def text_of(body: bytes, name: str) -> str:
 def command(text: str, name: str, args: Sequence[str]) -> list[str]:
     """The words that run a script's text. Raises `Refused` when nothing says what runs it."""
     words = interpreter(text, name)
-    program = _program(words)
-    if program in _SHELLS:
+    if _program(words) in _SHELLS:
+        while len(words) > 1 and words[-1] in ("-", "--"):  # they end the options, and -c is one
+            words.pop()
         return [*words, "-c", text, name, *args]
     base = name.rsplit("/", 1)[-1]
     loader = _LOADER.format(name=_within_quotes(base), words=shlex.join(words))

@@ -183,6 +183,8 @@ def test_torchrun_of_what_it_cannot_start_is_refused(words: list[str]) -> None:
     [
         ("#!/bin/sh", ["/bin/sh", "-c"]),
         ("#!/bin/bash -eu", ["/bin/bash", "-eu", "-c"]),
+        ("#!/bin/sh -", ["/bin/sh", "-c"]),
+        ("#!/bin/bash -e --", ["/bin/bash", "-e", "-c"]),
         ("#! /usr/bin/env -S bash -e", ["/usr/bin/env", "-S", "bash", "-e", "-c"]),
         ("echo", ["bash", "-c"]),
         ("#!", ["bash", "-c"]),
@@ -204,6 +206,7 @@ def test_another_languages_script_is_laid_down_by_a_loader() -> None:
     [
         (b"x" * 122_881, "a.sh", "--workdir"),
         (b"#!/bin/sh\r\nls\r\n", "a.sh", "sed -i"),
+        (b"cd x\r\nls\r\n", "a.sh", "sed -i"),
         (b"ls\n\xff\n", "a.sh", "line 2"),
         (b" \n", "a.sh", "empty"),
     ],
@@ -212,6 +215,12 @@ def test_a_script_that_would_not_run_as_meant_is_refused(body: bytes, name: str,
     with pytest.raises(Refused) as refused:
         script.text_of(body, name)
     assert told in f"{refused.value.message} {refused.value.next_step}"
+
+
+def test_a_mark_of_utf_8_before_a_script_does_not_hide_what_runs_it() -> None:
+    body = b"\xef\xbb\xbf#!/usr/bin/env python3\nprint(1)\n"
+    assert script.looks_like_a_script("tool", body)
+    assert "exec /usr/bin/env python3" in script.command(script.text_of(body, "tool"), "tool", [])[2]
 
 
 @pytest.mark.parametrize(("name", "told"), [("a.py", "-- python a.py"), ("run.yaml", "-f run.yaml")])
