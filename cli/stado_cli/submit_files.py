@@ -87,6 +87,8 @@ def _bytes(file: str, what: str, most: int = 0) -> bytes:
     """The whole file. With `most`, a byte more than that of a longer one: enough for its reader to refuse it."""
     try:
         if file == "-":
+            if sys.stdin is None:  # the caller closed it
+                raise Refused(f"{what} cannot be read: standard input is closed", "Give a file, or redirect one.")
             body = sys.stdin.buffer.read((most or LINES_MAX_BYTES) + 1)
         else:
             with Path(file).open("rb") as opened:

@@ -153,6 +153,7 @@ MALFORMED: dict[str, tuple[str, Body, str]] = {
     "half a surrogate pair in JSON": ("r.json", '{"metadata": {"name": "\\ud800"}, "spec": {}}', ""),
     "half a surrogate pair in an argument": ("r.json", template(args=["\ud800"]), "half a surrogate pair"),
     "half a surrogate pair as a key": ("r.json", template(env={"\ud800": "x"}), ""),
+    "half a surrogate pair as a field": ("r.json", as_json(spec={"\ud800": 1}), "A field's name must be valid Unicode"),
     "half a surrogate pair in YAML": ("r.yaml", yaml('args: ["\\ud800"]'), ""),
     "NUL": ("r.yaml", (RUN % "x") + "\0", "the character U+0000"),
     "NUL by an escape": ("r.yaml", yaml('args: ["\\0"]'), "Must not contain a NUL character"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +204,14 @@ def test_sbatch_lines_become_the_document_and_options_win(stado: Stado, here: Pa
     assert over["spec"]["task_template"]["time_limit_seconds"] == 3600
     piped = stored(stado, "--from-sbatch", "-", stdin=b"#!/bin/sh\n#SBATCH -t 1\ntrue\n")
     assert piped["spec"]["task_template"]["time_limit_seconds"] == 60
+
+
+def test_a_standard_input_that_is_closed_is_one_error(here: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "stado_cli", "submit", "-f", "-"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        preexec_fn=lambda: os.close(0),
+    )
+    assert said.returncode == 2 and "standard input is closed" in said.stderr

@@ -94,6 +94,8 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"Must have at most {error['ctx']['max_length']} entries, got {len(value)}"
     if kind == "too_short":
         return f"Must have at least {error['ctx']['min_length']} entry, got {len(value)}"
+    if kind == "string_unicode":
+        return f"A field's name must be valid Unicode, got {shown(value)}"
     if kind == "invalid_key":
         return f"A field's name must be a text, got {shown(value)}"
     return f"{error['msg']}, got {shown(value)}"
