@@ -60,6 +60,14 @@ class Shipping:
         spec["bundle"] = packed.digest
         del spec["workdir"]
 
+    def look(self, document: Mapping[str, Any]) -> None:
+        """The bundle of a document that was packed elsewhere is there. Raises `NotFound`; nothing is written."""
+        digest = document["spec"].get("bundle")
+        if digest and digest not in self._packed:
+            from stado_like.bundle.upload import look
+
+            look(self._store, digest)
+
     def send(self, document: Mapping[str, Any]) -> None:
         """The store has the bundle that the document names, and keeps it for a day at least. Raises `NotFound` when it
         has not, and nobody here packed it.

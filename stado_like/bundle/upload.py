@@ -44,15 +44,21 @@ def keep(store: ObjectStore, digest: str, on_progress: Progress = unwatched, *, 
 
     Raises `NotFound` when it is gone.
     """
-    stat = store.head(keys.bundle(digest))
-    if stat is None:
-        raise _gone(digest)
+    stat = look(store, digest)
     if not _is_old(stat):
         return
     with tempfile.TemporaryFile("w+b") as file:
         archive = cast(BinaryIO, file)
         _fetch(store, digest, stat.size_bytes, archive)
         _put(store, digest, archive, stat.size_bytes, on_progress, ambient)
+
+
+def look(store: ObjectStore, digest: str) -> Stat:
+    """Raises `NotFound` when it is gone."""
+    stat = store.head(keys.bundle(digest))
+    if stat is None:
+        raise _gone(digest)
+    return stat
 
 
 def _is_old(stat: Stat) -> bool:

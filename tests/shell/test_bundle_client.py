@@ -62,6 +62,13 @@ def test_an_absolute_path_that_is_nothing_here_is_the_workers(client: Client, fo
         client.document(JobSpec(command="x", workdir="src/train.py"))
 
 
+def test_a_document_whose_bundle_is_nowhere_writes_nothing_on_a_fresh_store(client: Client) -> None:
+    document = client.document(JobSpec(command="x", name="a", document={"spec": {"bundle": "0" * 64}}))
+    with pytest.raises(NotFound, match="is not in the store any more"):
+        client.submit_document(document)
+    assert client.store.list("").rows == ()
+
+
 def test_the_bundle_lies_there_before_the_job(client: Client, folder: Path, tmp_path: Path) -> None:
     job = client.submit(command=["python", "src/train.py"], workdir=".", name="train")
     digest = client.bucket.job(job.id).document["spec"]["bundle"]  # type: ignore[union-attr]
