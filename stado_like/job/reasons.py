@@ -4,6 +4,7 @@ never changed. Those of a scheduler that places work are beside this file, in `r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from stado_like.job.spec.units import duration_text
 
@@ -217,6 +218,11 @@ def signalled_before_limit(signal: str, seconds: int, limit: int) -> str:
     return f"Sent {signal} {duration_text(seconds)} before its time limit of {duration_text(limit)}"
 
 
+def killed_after_grace(seconds: int) -> str:
+    """By the supervisor, in the history of a task that did not end by its stop's signal."""
+    return f"Killed: it had not ended after its grace of {duration_text(seconds)}"
+
+
 def no_process_starts(times: int) -> str:
     """By a worker that rests because it could start no process."""
     return f"no process could be started here, {times} times in a row"
@@ -266,6 +272,31 @@ def waits_for_group(group: str, healthy: bool) -> str:
 
 def cannot_start_without(why: str, group: str) -> str:
     return f"{why}; worker group {group} cannot start without it"
+
+
+def waits_for_job(job: str, state: str) -> str:
+    return f"Waits for job {job} {_TO[state]}"
+
+
+def awaited_came_to(job: str, wanted: str, state: str, reason: str) -> str:
+    """Why a job is cancelled that waited for another (`after`)."""
+    return f"Waited for job {job} {_TO[wanted]}, and it is {state}: {reason}"
+
+
+def awaited_is_gone(job: str, wanted: str) -> str:
+    """Likewise."""
+    return f"Waited for job {job} {_TO[wanted]}, and it was deleted"
+
+
+_TO = {"Completed": "to complete", "Failed": "to fail", "Ended": "to end"}
+
+
+def waited_too_long(seconds: int) -> str:
+    return f"Waited longer than its scheduling timeout of {duration_text(seconds)}"
+
+
+def deadline_passed(at: float) -> str:
+    return f"Not started by its deadline of {datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def gang_needs_it(why: str) -> str:

@@ -54,6 +54,7 @@ class Process:
     ends_at_s: float
     exit: Exit | None = None
     frozen_at_s: float | None = None
+    out_of_memory: bool = False
     on_end: Callable[[], None] = lambda: None
 
     def look(self) -> Exit | None:
@@ -129,7 +130,7 @@ class ScriptedRunner:
         if self.process is None:
             return Gone(None)
         self.process.kill()
-        return Gone(self.process.exit)
+        return Gone(self.process.exit, out_of_memory=self.process.out_of_memory)
 
     def freeze(self) -> None:
         if self.process is not None:

@@ -205,6 +205,8 @@ class Control:
         self._begun = stop
         quiet = self._runner.leader_exit() is not None and not self._runner.others_alive()
         if quiet or now_s >= self._kill_boot_s:
+            if not quiet:
+                self._life.kill_follows(reasons.killed_after_grace(self._read.stop_grace_s), stop.cause)
             gone = self._runner.finish(KILL_WITHIN_S)
             notes = _notes(gone) if quiet else (*_notes(gone), f"killed after {self._read.stop_grace_s} s of grace")
             if gone.out_of_memory:

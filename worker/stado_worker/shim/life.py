@@ -149,6 +149,14 @@ class Life:
             self.beat_now = True
         self.wake_io()
 
+    def kill_follows(self, reason: str, cause: Cause) -> None:
+        """A stop's grace is over: it is killed now, and then over, so no heartbeat has to tell."""
+        with self.lock:
+            self.reason = reason
+            self.history = self.history.add(
+                Change(state=self.state.value, reason=reason, at=self.now(), cause=cause.value)
+            )
+
     def note(self, reason: str, *, cause: Cause) -> None:
         """Something was done to it, and it runs on."""
         self._still(reason, cause.value)
