@@ -66,9 +66,8 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
     if following.decision is Decision.RETRY and is_over(bucket, a):  # guard: retry obeys verdict
         following = budget.decide(ended, terms, before, over=True)
     at = seen.ended_at or bucket.now()
-    history = seen.history.add(
-        Change(state=following.outcome.value, reason=ended.reason, at=at, cause=ended.cause.value)
-    )
+    why = _why(ended, following)
+    history = seen.history.add(Change(state=_told(following), reason=why, at=at, cause=ended.cause.value))
     failed = following.outcome in (Outcome.FAILED, Outcome.DOWN) or following.state is TaskState.FAILED
     return End(
         nonce=bucket.token(),
@@ -96,6 +95,18 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
         log=seen.log,
         notes=seen.notes,
     )
+
+
+def _told(following: budget.Following) -> str:
+    """How a history names an end: what came of the attempt; of one that never began, what came of its task."""
+    late = following.state is TaskState.UNSCHEDULABLE
+    return following.state.value if late else following.outcome.value
+
+
+def _why(ended: Ended, following: budget.Following) -> str:
+    """Of the attempt. Where its outcome is not its cause's, for the reason of that."""
+    usual = following.outcome is budget.OUTCOME_OF[ended.cause]
+    return ended.reason if usual else following.reason
 
 
 def commit(bucket: Bucket, a: AttemptId, body: bytes) -> Ours | Fenced:

@@ -141,6 +141,8 @@ class _Tasks:
 
     def move(self, rank: int, told: Told) -> None:
         state = TaskState(told.change.state)
+        if state is TaskState.STALE and self.states[rank] is not TaskState.RUNNING:
+            return  # a claim that is late is no task that was seen running
         self.counts[self.states[rank]] -= 1
         self.counts[state] += 1
         if state is TaskState.PENDING:

@@ -341,12 +341,18 @@ def _job_state(reading: Reading, tasks: list[TaskView]) -> Rolled:
         if last is not None:
             return rollup.over(terms, [task_end(terms, 0, last)])
     first = next((_as_job(one) for one in tasks if one.state is TaskState.PENDING), "")
-    rolled = rollup.going(terms, Counter(one.state for one in tasks), first)
+    rolled = rollup.going(terms, Counter(_as_counted(one) for one in tasks), first)
     if reading.verdict is not None:
         return Rolled(rolled.state, reasons.stopping_workers(reading.verdict.reason))
     if all(one.is_over for one in tasks):
         return Rolled(JobState.RUNNING, reasons.ALL_ENDED)
     return rolled
+
+
+def _as_counted(task: TaskView) -> TaskState:
+    """A claim that is late is no task that was seen running."""
+    never_ran = task.state is TaskState.STALE and not task.attempts[-1].running_at
+    return TaskState.PREPARING if never_ran else task.state
 
 
 def _as_job(task: TaskView) -> str:
