@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from stado_like.bucket import cancel, delete, entries, finish, groups, mend, settle
+from stado_like.bucket import awaited, cancel, delete, entries, mend, settle, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, how_it_was_lost
 from stado_like.bucket.load_world import Memory, Mending
@@ -28,11 +28,14 @@ from stado_like.planning.actions import (
     Deferred,
     DropOrder,
     DropSpent,
+    EndChild,
+    EndLate,
     GiveUp,
     MendJob,
     MoveDue,
     Reap,
     ReleaseGroup,
+    ReleaseWaiter,
     Remember,
     SettleCancel,
     SettleEnded,
@@ -73,10 +76,9 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
             return _sweep_entry(bucket, action)
         case DropOrder():
             return _drop_order(bucket, action)
-        case ReleaseGroup():
-            return _release_group(bucket, action)
-        case GiveUp():
-            return _give_up(bucket, action)
+        case ReleaseGroup() | GiveUp() | ReleaseWaiter() | EndChild() | EndLate():
+            counts, said = watched.carry_out(bucket, action, memory.watching)
+            return Did(counts, [said] if said else [])
         case Remember():
             return _remember(bucket, action, memory)
         case Reap():
@@ -108,6 +110,10 @@ def describe(action: Action) -> str:
             return f"release the group {action.group} of {action.job}"
         case GiveUp():
             return f"give {action.job} up"
+        case ReleaseWaiter() | EndChild():
+            return f"{'release' if isinstance(action, ReleaseWaiter) else 'cancel the child'} {action.job}"
+        case EndLate():
+            return f"end {action.attempt}, which waited too long"
         case Remember():
             return f"arm {len(action.armed)}, clear {len(action.cleared)}"
         case Reap():
@@ -176,9 +182,7 @@ def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
     cancelled, a request that arrived after its job was over. Of an entry that only a placement may start, or that no
     worker fits, nobody ever does."""
     a, key = action.attempt, action.key
-    ended, over, buried, there = bucket.present(
-        keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job)
-    )
+    ended, over, buried, there = bucket.present(keys.end(a), keys.final(a.job), keys.tombstone(a.job), keys.job(a.job))
     if not (over or buried or not there) and not ended and a.previous is not None:
         before = bucket.end(a.previous)
         over = before is None or before.is_final  # nobody asked for this attempt
@@ -187,7 +191,7 @@ def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
         return _counted("orphans", 1)
     end = bucket.end(a) if ended else None
     if end is None:
-        return Did()
+        return _counted("queued", int(awaited.move_left(bucket, a, key)))
     settle.settle(bucket, a, end, queue_key=key, mending=True)
     return _counted("spent", 1)
 
@@ -198,25 +202,6 @@ def _drop_order(bucket: Bucket, action: DropOrder) -> Did:
         return Did()
     bucket.drop(action.order.key)
     return _counted("orders_dropped", 1)
-
-
-def _release_group(bucket: Bucket, action: ReleaseGroup) -> Did:
-    job = bucket.job(action.job)
-    if job is None:
-        return Did()
-    terms = bucket.terms(job)
-    group = terms.group(action.group)
-    queued = groups.release(bucket, action.job, job, terms, group) if group is not None else []
-    if not queued:
-        return Did()
-    return Did(Counter({"released": 1, "queued": len(queued)}), [f"{action.job}: released its group {action.group}"])
-
-
-def _give_up(bucket: Bucket, action: GiveUp) -> Did:
-    if any(bucket.present(keys.verdict(action.job), keys.tombstone(action.job))):
-        return Did()
-    finish.early_verdict(bucket, action.job, action.state, action.reason, by="tick")
-    return _counted("given_up", 1, f"{action.job}: {action.reason}")
 
 
 def _remember(bucket: Bucket, action: Remember, memory: Memory) -> Did:

@@ -165,4 +165,3 @@ def _end_queued(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, reason: st
     ended = end_attempt(bucket, a, terms, cancelled(reason), Seen(by="canceller"))
     settle(bucket, a, ended.end, job=job, mending=True)
     return ended.end.is_final
-

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import entries, lanes
+from stado_like.bucket import entries, lanes, outcome
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.bucket.settle import drop_orphan, settle, verdict_reason
 from stado_like.errors import StoreUnavailable
 from stado_like.job import codec, keys, reasons
 from stado_like.job.budget import Ended
-from stado_like.job.keys import AttemptId
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.states import Cause
 from stado_like.job.terms import Terms
+from stado_like.planning import lanes as lane_rule
+from stado_like.planning import overdue
 from stado_like.store.conditional import Won
 
 
@@ -100,17 +102,30 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
         return _settle_ended(bucket, a, job, claim)
     if judged:  # guard: gate looks for the verdict
         verdict = bucket.verdict(a.job)
-        return _end_cancelled(
-            bucket, a, job, terms, claim, verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED
-        )
+        reason = verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED
+        return _end_unstarted(bucket, a, job, terms, claim, cancelled(reason))
     if stopped:  # guard: gate looks for the stop
         stop = bucket.stop(a.job, a.rank)
-        return _end_cancelled(bucket, a, job, terms, claim, stop.reason if stop else reasons.STOPPED_ON_REQUEST)
+        reason = stop.reason if stop else reasons.STOPPED_ON_REQUEST
+        return _end_unstarted(bucket, a, job, terms, claim, cancelled(reason))
     previous = bucket.end(a.previous) if a.previous is not None else None
     if a.previous is not None and (previous is None or previous.is_final):
         drop_orphan(bucket, a, claim.queue_key)
         return Over("the attempt before it did not ask for another one: a stray entry")
+    late = _too_late(bucket, a, job, terms, previous)
+    if late:
+        return _end_unstarted(bucket, a, job, terms, claim, Ended(Cause.UNSCHEDULABLE, late))
+    if terms.parent and outcome.is_over(bucket, JobId.parse(terms.parent)):  # guard: gate looks for the parent
+        return _end_unstarted(bucket, a, job, terms, claim, cancelled(reasons.PARENT_TERMINATED))
     return Open(job, terms, previous)
+
+
+def _too_late(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, previous: End | None) -> str:
+    """Why an attempt may not start any more, as far as its claimer can tell; empty: it may."""
+    if previous is not None:
+        return overdue.why(terms, previous.due_ms / 1000, bucket.now())
+    begun = lane_rule.is_first(terms, a.rank) and not terms.after
+    return overdue.why(terms, job.created_ms / 1000 if begun else None, bucket.now())
 
 
 def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
@@ -124,11 +139,11 @@ def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
     return Over("the attempt had ended")
 
 
-def _end_cancelled(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: Claim, reason: str) -> Over:
+def _end_unstarted(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: Claim, ended: Ended) -> Over:
     seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer")
-    ended = end_attempt(bucket, a, terms, cancelled(reason), seen)
-    settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
-    return Over(reason)
+    end = end_attempt(bucket, a, terms, ended, seen).end
+    settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)
+    return Over(ended.reason)
 
 
 def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> str | None:

@@ -73,7 +73,7 @@ def _entry_keys(j: JobId, job: Job, terms: Terms, listed: load.Listed) -> set[st
     """Open entries that may still lie around: of the newest attempts. Any other that a late request brings back is
     an orphan, and its claimer drops it."""
     return {
-        entries.open_key(job, terms, keys.AttemptId(j, rank, n))
+        key
         for rank, ends in listed.ends.items()
-        for n in (max(ends),)
+        for key in entries.all_keys(job, terms, keys.AttemptId(j, rank, max(ends)), None)
     }

@@ -1,6 +1,8 @@
 """The queue entries of an attempt. All of them follow from the job, the attempt's number, and the end before it.
 
-What any worker may claim lies in `queued/open`; what only a placement may start, in `queued/held`.
+What any worker may claim lies in `queued/open`; what only a placement may start, in `queued/held`. There too lies the
+first attempt of a task whose job waits for other jobs (`after`), until `status/…/released.json` says that they have
+come to what was asked. A second attempt needs no such look: there was a first one.
 
 So whoever needs an entry writes the same bytes under the same key, and whoever settles an attempt knows which keys
 to delete.
@@ -20,10 +22,16 @@ from stado_like.job.terms import Ask, Terms
 MOVE_AT_ONCE_MS = 250
 
 
-def open_key(job: Job, terms: Terms, a: AttemptId) -> str:
-    """Where the entry of an attempt lies that may start now."""
-    index = keys.QUEUED_HELD if terms.held else keys.QUEUED_OPEN
+def open_key(job: Job, terms: Terms, a: AttemptId, *, released: bool = False) -> str:
+    """Where the entry of an attempt lies that may start now. `released`: what its job waits for has come."""
+    held = terms.held or (_may_wait(terms, a) and not released)
+    index = keys.QUEUED_HELD if held else keys.QUEUED_OPEN
     return keys.entry(index, a, terms.priority, job.created_ms, terms.for_rank(a.rank).ask)
+
+
+def _may_wait(terms: Terms, a: AttemptId) -> bool:
+    """Whether an entry's index depends on what became of other jobs."""
+    return bool(terms.after) and a.n == 1 and not terms.held
 
 
 def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
@@ -64,7 +72,8 @@ def later_key(terms: Terms, a: AttemptId, due_ms: int) -> str:
 
 def enqueue(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> str:
     """Create the open entry of an attempt; returns its key. Idempotent."""
-    key = open_key(job, terms, a)
+    released = _may_wait(terms, a) and any(bucket.present(keys.released(a.job)))
+    key = open_key(job, terms, a, released=released)
     bucket.ensure(key, record(terms, a))
     return key
 
@@ -79,8 +88,10 @@ def enqueue_after(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, before: 
 
 
 def all_keys(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tuple[str, ...]:
-    """Every key under which an entry of this attempt can lie."""
+    """Every key under which an entry of this attempt can lie, in the order in which it passes through them."""
     possible = [open_key(job, terms, a)]
+    if _may_wait(terms, a):
+        possible.append(open_key(job, terms, a, released=True))
     if before is not None and before.due_ms:
         possible.append(later_key(terms, a, before.due_ms))
     return tuple(possible)

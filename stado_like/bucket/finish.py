@@ -16,8 +16,8 @@ from stado_like.bucket.load import Listed, TaskNow
 from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Final, Job, Pointer, Verdict
-from stado_like.job.rollup import TaskEnd
-from stado_like.job.states import Cause, JobState, TaskState
+from stado_like.job.rollup import Rolled, TaskEnd
+from stado_like.job.states import Cause, JobState
 from stado_like.job.terms import Terms, display_name
 from stado_like.store.conditional import Won
 
@@ -35,43 +35,47 @@ def task_end(terms: Terms, rank: int, end: End) -> TaskEnd:
     )
 
 
-def verdict_by_failures(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) -> Verdict | None:
-    """The early verdict that this final end makes due, if more tasks have now failed for good than the job allows."""
-    if end.state is not TaskState.FAILED:
+def verdict_by_end(bucket: Bucket, a: AttemptId, end: End, terms: Terms) -> Verdict | None:
+    """The early verdict that this final end makes due: more tasks have failed for good than the job allows, one waited
+    too long, the group is complete with which the job is."""
+    own = task_end(terms, a.rank, end)
+    due = rollup.early(terms, [own])
+    if due is not None:
+        return _early(bucket, a.job, due, by=end.worker)
+    if not rollup.needs_all_ends(terms, own):
         return None
-    failed = [task_end(terms, a.rank, end)]
-    if rollup.too_many_failures(terms, len(failed)):
-        return early_verdict(bucket, a.job, JobState.FAILED, rollup.why_failed(terms, failed), by=end.worker)
     return verdict_by_count(bucket, a.job, terms, load.list_status(bucket, a.job), by=end.worker)
 
 
 def verdict_by_count(bucket: Bucket, j: JobId, terms: Terms, listed: Listed, *, by: str = "tick") -> Verdict | None:
-    """The early verdict that the ends in a listing make due. None: not so many failed, as far as it shows."""
-    failed = _failed_for_good(bucket, j, terms, listed)
-    if not rollup.too_many_failures(terms, len(failed)):
-        return None
-    return early_verdict(bucket, j, JobState.FAILED, rollup.why_failed(terms, failed), by=by)
+    """The early verdict that the ends in a listing make due. None: there is none, as far as it shows."""
+    due = rollup.early(terms, _ended_for_good(bucket, j, terms, listed))
+    return _early(bucket, j, due, by=by) if due is not None else None
 
 
-def _failed_for_good(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> list[TaskEnd]:
-    failed = []
+def _early(bucket: Bucket, j: JobId, due: Rolled, *, by: str) -> Verdict:
+    return early_verdict(bucket, j, due.state, due.reason, by=by, stops=due.stops)
+
+
+def _ended_for_good(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> list[TaskEnd]:
+    found = []
     for rank in sorted(listed.ends):
         last = bucket.end(keys.AttemptId(j, rank, max(listed.ends[rank])))
-        if last is not None and last.is_final and last.state is TaskState.FAILED:
-            failed.append(task_end(terms, rank, last))
-    return failed
+        if last is not None and last.is_final:
+            found.append(task_end(terms, rank, last))
+    return found
 
 
-def early_verdict(bucket: Bucket, j: JobId, state: JobState, reason: str, *, by: str) -> Verdict:
+def early_verdict(bucket: Bucket, j: JobId, state: JobState, reason: str, *, by: str, stops: str = "") -> Verdict:
     """Decide what becomes of a job before its tasks ended, and tell those who hold them. Returns the verdict that
     stands.
 
     Verdict first, then its index, then the bell: a crash leaves a verdict that every gate and look obeys, and a
     tick that meets it writes the index.
     """
-    verdict = _decide(
-        bucket, j, Verdict(nonce=bucket.token(), state=state, reason=reason, by=by, at=bucket.now(), early=True)
-    )
+    at = bucket.now()
+    ours = Verdict(nonce=bucket.token(), state=state, reason=reason, by=by, at=at, early=True, stops=stops)
+    verdict = _decide(bucket, j, ours)
     bucket.ensure(keys.cancel_index(j), Pointer(what=verdict.reason, at=verdict.at))  # guard: verdict before index
     doorbell.ring(bucket, ("cancel", str(j)))
     return verdict

@@ -55,7 +55,7 @@ def seen(bucket: Bucket, job: Job, terms: Terms, first: AttemptId) -> tuple[bool
     """Whether the first attempt of a rank has an entry, a claim, an end: asked in the order in which it passes
     through them, so that one which moves on while we look is met further on. All three absent: the rank was never
     released."""
-    (entry,) = bucket.present(entries.open_key(job, terms, first))
+    entry = any(any(bucket.present(key)) for key in entries.all_keys(job, terms, first, None))
     (claim,) = bucket.present(keys.running(first))
     (end,) = bucket.present(keys.end(first))
     return entry, claim, end

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from stado_like.bucket import groups
+from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at, ttl_of
 from stado_like.errors import BadRecord, NewerRecord, StoreError
@@ -60,6 +60,7 @@ class Memory:
     waited."""
     gathered: dict[JobId, float] = field(default_factory=dict)
     """What `groups.look_at` remembers."""
+    watching: watched.Watching = field(default_factory=watched.Watching)
     cursors: dict[str, Any] | None = None
     """Where the sweeps go on: {"jobs": key, "queued": key, "entries": key, "ranks": {job: rank}}; as stored in
     state/coordinator/sweep.json."""
@@ -89,7 +90,11 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         del memory.cancels[index]
     now = bucket.now()
     opened_long = tuple(one for one in opened if now - one.since >= young_s)
-    gatherings = reading.gatherings(opened_long, {j for j, rank in cancels if rank is None})
+    judged = {j for j, rank in cancels if rank is None}
+    seen = watched.look(bucket, [one.job for one in opened_long if one.job not in judged], memory.watching)
+    reading.unread.update(seen.unread)
+    reading.set_aside.extend(SetAside(*one) for one in seen.set_aside)
+    gatherings = reading.gatherings(opened_long, judged)
     queued: tuple[keys.Entry, ...] = ()
     entries: tuple[tuple[LyingEntry, float], ...] = ()
     swept: tuple[SweptJob, ...] = ()
@@ -114,6 +119,9 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         cancels=cancels,
         open_jobs=opened_long,
         gatherings=gatherings,
+        waiters=tuple(seen.waiters),
+        children=tuple(seen.children),
+        late=tuple(seen.late),
         swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
         lying=tuple(one for one, since in entries if now - since >= LYING_S),
@@ -135,6 +143,7 @@ def _forget_jobs(memory: Memory, opened: set[JobId]) -> None:
         del memory.mended[j]
     for j in [j for j in memory.gathered if j not in opened]:
         del memory.gathered[j]
+    memory.watching.forget_others(opened)
     places = (memory.cursors or {}).get("ranks")
     if isinstance(places, dict):
         names = {str(j) for j in opened}
@@ -304,18 +313,15 @@ class _Reading:
         return known
 
     def gatherings(self, opened: Iterable[OpenJob], cancelled: set[JobId]) -> tuple[Gathering, ...]:
-        """The jobs with groups that wait for others. Jobs never change, so one without such a group is asked once."""
+        """The jobs with groups that wait for others."""
         found = []
         for one in opened:
-            if one.job in cancelled:
+            if one.job in cancelled or not self.memory.watching.has_dependent_group(one.job):
                 continue  # its verdict stands, and releases nothing
             try:
                 seen = groups.look_at(self.bucket, one.job, self.memory.gathered)
             except BadRecord as bad:
                 self.set_aside.append(SetAside(str(one.job), bad.message))
-                continue
-            except (KeyError, TypeError, AttributeError) as wrong:
-                self.set_aside.append(SetAside(str(one.job), f"no specification: {wrong!r}"))
                 continue
             except StoreError as failed:
                 self.unread["groups"] = failed.message

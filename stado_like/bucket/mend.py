@@ -1,5 +1,5 @@
-"""What a transition leaves when it is cut short, found and finished: from `open/` for several-task jobs and deletions,
-from a sweep of `jobs/` for the rest.
+"""What a transition leaves when it is cut short, found and finished: from `open/` for watched jobs and deletions, from
+a sweep of `jobs/` for the rest.
 
     submit cut short       →  the first entries, the index
     a rank never released  →  its entry, if its lane lets it go
@@ -70,7 +70,10 @@ def mend_job(
         return done
     terms = bucket.terms(job)
     if not terms.several:
-        done.over = _deletion_never_begun(bucket, j, since, done)
+        if terms.watched:
+            _mend_one(bucket, j, job, terms, since, done)
+        else:
+            done.over = _deletion_never_begun(bucket, j, since, done)
         return done
     listed = load.list_status(bucket, j)
     if "final" in listed.own:
@@ -114,6 +117,13 @@ def _drop_indexes(bucket: Bucket, j: JobId, listed: Listed, since: float, done: 
     )
     done.notes.append("dropped the indexes of a job that is over")
     return True
+
+
+def _mend_one(bucket: Bucket, j: JobId, job: Job, terms: Terms, since: float, done: Mended) -> None:
+    """A one-task job that ticks watch: looked after, and out of the index once it is over."""
+    _look_at_one(bucket, j, job, terms, done)
+    if done.over:
+        done.over = _drop_indexes(bucket, j, Listed(), since, done)
 
 
 def _index_verdict(bucket: Bucket, j: JobId) -> bool:
@@ -216,31 +226,42 @@ def sweep_job(bucket: Bucket, j: JobId) -> Mended:
     terms = bucket.terms(job)
     if terms.several:
         return _sweep_several(bucket, j, job, done)
+    _look_at_one(bucket, j, job, terms, done)
+    if terms.watched and not done.over:
+        _put_back(bucket, j, job, done)
+    return done
+
+
+def _look_at_one(bucket: Bucket, j: JobId, job: Job, terms: Terms, done: Mended) -> None:
+    """The one task of a job: over, under a decision whose index is there, or to be found by whoever looks for it."""
     task = load.task_now(bucket, j, 0, Listed())
     if task.open is None:
         # Its last end says it all; what a canceller left in the index goes by the index.
         done.over = True
-        return done
+        return
     if any(bucket.present(keys.verdict(j))):
         if _index_verdict(bucket, j):
             done.notes.append("wrote the index of its verdict")
-        return done
+        return
     stop = bucket.stop(j, 0)
     if stop is not None:
         if bucket.ensure(keys.cancel_index(j, 0), Pointer(what=stop.reason, at=stop.at)):
             done.notes.append("wrote the index of its stop")
-        return done
+        return
     _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
     doorbell.ring_entries(bucket, done.queued)
-    return done
 
 
 def _sweep_several(bucket: Bucket, j: JobId, job: Job, done: Mended) -> Mended:
     if any(bucket.present(keys.final(j))):
         done.over = True
-    elif any(bucket.present(keys.open_index(j))):
-        done.over = True  # it is mended from there
     else:
-        bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
-        done.notes.append("put back into the index of open jobs")
+        _put_back(bucket, j, job, done)
     return done
+
+
+def _put_back(bucket: Bucket, j: JobId, job: Job, done: Mended) -> None:
+    """`over` then says that it is mended from there."""
+    done.over = not bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
+    if not done.over:
+        done.notes.append("put back into the index of open jobs")

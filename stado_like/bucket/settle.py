@@ -97,7 +97,7 @@ def _verdict_due(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms)
         return None
     verdict = bucket.verdict(a.job)  # guard: verdict before release
     if verdict is None and end.is_final:
-        verdict = finish.verdict_by_failures(bucket, a, end, job, terms)
+        verdict = finish.verdict_by_end(bucket, a, end, terms)
     return verdict
 
 
@@ -139,7 +139,9 @@ def _end_next(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, ve
 
 def verdict_reason(verdict: Verdict) -> str:
     """What a task that a verdict ends says: a person's own words, or what became of the job."""
-    if verdict.state is JobState.CANCELLED:
+    if verdict.stops:
+        return verdict.stops
+    if verdict.state in (JobState.CANCELLED, JobState.UNSCHEDULABLE):
         return verdict.reason
     return reasons.RUN_FAILED if verdict.state is JobState.FAILED else reasons.RUN_COMPLETED
 

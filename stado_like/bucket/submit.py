@@ -1,7 +1,9 @@
 """Submit: how a job comes to be.
 
-    several tasks: create open/<j>  →  create jobs/…<k>, HEAD deleted/<j>  →  create the first entries  →  open/<j>
+    watched jobs: create open/<j>  →  create jobs/…<k>, HEAD deleted/<j>  →  create the first entries  →  open/<j>
     again  →  ring
+
+(Watched: several tasks, `after`, a parent, a limit on how long it may wait.)
 
 `jobs/…` decides: whoever creates it owns the name. Crash before it: nothing happened (an `open/` without a job is
 dropped after a day). Crash after it: the submitter's retry carries the same request id and goes on, or the tick
@@ -87,7 +89,7 @@ def submit(
 
 def _take(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Submitted | DoneAndDeleted | None:
     """Create this incarnation. None: it is over for ever, look further."""
-    if terms.several:
+    if terms.watched:
         bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
     won = bucket.decide(keys.job(j), job)
     if not isinstance(won, Won):
@@ -119,13 +121,12 @@ def _taken(terms: Terms, j: JobId) -> Conflict:
 def release_first(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
     """The first entries, the index, the bell. Idempotent: the tick calls it for a submit that was cut short."""
     queued = [entries.enqueue(bucket, job, terms, keys.AttemptId(j, rank, 1)) for rank in lanes.first_ranks(terms)]
-    if not terms.several:
-        doorbell.ring_entries(bucket, queued)
-        return
-    if bucket.now() - job.created_ms / 1000 > CREATED_AGAIN_AFTER_S:
+    if terms.watched and bucket.now() - job.created_ms / 1000 > CREATED_AGAIN_AFTER_S:
         # A tick may have dropped the index as an orphan if this submit slept for a day before it created the job.
         bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
-    if not terms.held:
+    if not terms.several:
+        doorbell.ring_entries(bucket, queued)
+    elif not terms.held and not terms.after:
         doorbell.ring(bucket, ("queue", str(j)))
 
 

@@ -12,6 +12,7 @@
 | gang, barrier, requeued              | Cancelled | nothing                     | retry, at once                      |
 | time-limit                           | Cancelled | nothing                     | final: the task is Failed           |
 | requested                            | Cancelled | nothing                     | final                               |
+| unschedulable                        | Cancelled | nothing                     | final: the task is Unschedulable    |
 
 `max_retries_preemption` bounds preemptions, moves and machine faults together: beyond it a preempted task is Preempted
 for good, a lost one Down.
@@ -56,6 +57,7 @@ OUTCOME_OF: Mapping[Cause, Outcome] = {
     Cause.REQUEUED: Outcome.CANCELLED,
     Cause.TIME_LIMIT: Outcome.CANCELLED,
     Cause.REQUESTED: Outcome.CANCELLED,
+    Cause.UNSCHEDULABLE: Outcome.CANCELLED,
 }
 
 _OWN = (Cause.FAILURE, Cause.STALLED)
@@ -103,6 +105,8 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
     budgets = _after_running(ended.running_s, before)
     if ended.cause is Cause.TIME_LIMIT:
         return _final(outcome, ended.reason, budgets, TaskState.FAILED)
+    if ended.cause is Cause.UNSCHEDULABLE:
+        return _final(outcome, ended.reason, budgets, TaskState.UNSCHEDULABLE)
     if over or ended.cause is Cause.REQUESTED:
         return _final(outcome, ended.reason, budgets)
     if ended.cause in _FREE or (ended.cause is Cause.MOVED and terms.resident):

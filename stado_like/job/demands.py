@@ -99,7 +99,7 @@ def why_held(spec: Mapping[str, Any], resources: Mapping[str, Any], shape: Shape
     near = topology.get("keep_within", "node") != "node" or topology.get("spread", "node") != "node"
     older = resources.get("placement", "Any") not in ("Any", "TightestNetwork")
     linked = (resources.get("network") or _NOTHING).get("interconnect") == "nvlink" and tasks > 1
-    if together or whole or spec.get("after") or (tasks > 1 and (near or older or topology.get("max_nodes"))) or linked:
+    if together or whole or (tasks > 1 and (near or older or topology.get("max_nodes"))) or linked:
         return reasons.WAITING_TO_START
     kept = topology.get("keep_within") == "node" and tasks > 1
     return reasons.WAITING_TO_START if kept else ""

@@ -94,7 +94,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """running/…: who holds the attempt."""
+    """running/…: who holds the attempt. `overdue`: why a tick took it, where it had waited too long to start."""
 
     nonce: str
     attempt: str
@@ -104,6 +104,7 @@ class Claim:
     instance_id: str = ""
     since: float = 0.0
     queue_key: str = ""
+    overdue: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -223,7 +224,8 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """status/…/verdict.json: what becomes of a job; early (a person, too many failures) or computed when all ended."""
+    """status/…/verdict.json: what becomes of a job; early (a person, too many failures) or computed when all ended.
+    `stops`: what the tasks say that it stops, where that is not simply what became of the job."""
 
     nonce: str
     state: JobState
@@ -231,6 +233,7 @@ class Verdict:
     by: str = ""
     at: float = 0.0
     early: bool = False
+    stops: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -33,16 +33,59 @@ class TaskEnd:
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
+    """`stops`: what the tasks say that it stops, where that is more than `Run failed` and its like."""
+
     state: JobState
     reason: str
+    stops: str = ""
 
 
 def over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
     """The verdict when every task has ended. `ends` in rank order, one per task."""
+    decided = _by_completion(terms, ends) or _too_many_failed(terms, ends)
+    return decided or _when_all_ended(terms, ends)
+
+
+def early(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:
+    """The verdict that the final ends of some tasks make due, whatever becomes of the others. None: there is none."""
+    decided = _by_completion(terms, ends) or _too_many_failed(terms, ends)
+    late = next((one for one in ends if one.state is TaskState.UNSCHEDULABLE), None)
+    return decided or (Rolled(JobState.UNSCHEDULABLE, late.reason) if late is not None else None)
+
+
+def needs_all_ends(terms: Terms, end: TaskEnd) -> bool:
+    """Whether this end may make a verdict due together with others that came before it."""
+    group = terms.group(terms.complete_with) if terms.complete_with else None
+    return end.state is TaskState.FAILED or (group is not None and end.rank in group.ranks)
+
+
+def _too_many_failed(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:
     failed = [one for one in ends if one.state is TaskState.FAILED]
+    if len(failed) <= terms.max_task_failures:
+        return None
+    stops = reasons.WORKER_OVERRAN if failed[-1].overran else ""
+    if terms.on_failure == "FailJob":
+        stops = stops or reasons.FAILS_ON_A_FAILURE
+    return Rolled(JobState.FAILED, why_failed(terms, failed), stops)
+
+
+def _by_completion(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:
+    """With `complete_with`: the run is over with that group, and cannot do without the others until then."""
+    group = terms.group(terms.complete_with) if terms.complete_with else None
+    if group is None:
+        return None
+    for one in ends:
+        if one.rank not in group.ranks and one.state in (TaskState.FAILED, *_LOST):
+            return Rolled(JobState.FAILED, reasons.cannot_finish_without(why_ended(one)[1], group.name))
+    own = [one for one in ends if one.rank in group.ranks]
+    if len(own) < group.tasks:
+        return None
+    rolled = _too_many_failed(terms, own) or _when_all_ended(terms, own)
+    return Rolled(rolled.state, reasons.group_completed(group.name)) if rolled.state is JobState.COMPLETED else rolled
+
+
+def _when_all_ended(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
     lost = [one for one in ends if one.state in _LOST]
-    if len(failed) > terms.max_task_failures:
-        return Rolled(JobState.FAILED, why_failed(terms, failed))
     if lost:
         return Rolled(JobState.FAILED, _why_lost(terms, lost))
     if any(one.state is TaskState.UNSCHEDULABLE for one in ends):
@@ -50,11 +93,6 @@ def over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
     if any(one.state is TaskState.CANCELLED for one in ends):
         return Rolled(JobState.CANCELLED, _why_cancelled(terms, ends))
     return Rolled(JobState.COMPLETED, reasons.ALL_COMPLETED)
-
-
-def too_many_failures(terms: Terms, failed: int) -> bool:
-    """Whether `failed` tasks that failed for good end the job at once."""
-    return failed > terms.max_task_failures
 
 
 def why_failed(terms: Terms, failed: Sequence[TaskEnd]) -> str:

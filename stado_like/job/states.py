@@ -74,6 +74,7 @@ class Cause(StrEnum):
     REQUEUED = "requeued"
     TIME_LIMIT = "time-limit"
     REQUESTED = "requested"
+    UNSCHEDULABLE = "unschedulable"
 
 
 class Decision(StrEnum):

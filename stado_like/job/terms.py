@@ -12,92 +12,23 @@ across groups, in the order in which the groups are listed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from stado_like.job import demands
+from stado_like.job.asked import After as After
+from stado_like.job.asked import Ask as Ask
+from stado_like.job.asked import Dependency as Dependency
+from stado_like.job.asked import Group as Group
+from stado_like.job.asked import LimitWarning as LimitWarning
+from stado_like.job.asked import Stall as Stall
+from stado_like.job.asked import Straggling as Straggling
 from stado_like.job.shape import Shape, copy_of, shape_of
 from stado_like.job.spec import limits
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What one task needs of one machine."""
-
-    cpu_millis: int
-    memory_bytes: int
-    gpus: int
-    exclusive: bool = False
-    pinned_host: str = ""
-    names: tuple[str, ...] = ()
-    """Only machines of these names; empty: any."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Only machines that carry every one of these."""
-    apart: str = ""
-    """Never on a machine that holds a task with the same word here; empty: with anybody."""
-    needs: Mapping[str, str] = field(default_factory=dict)
-    """Abilities the machine must have, each with what a machine without it says."""
-
-    @property
-    def is_picky(self) -> bool:
-        """More than cores, memory and GPUs: an entry's name alone does not say it."""
-        return bool(self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs)
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """A group that must be up first: `condition` Running or Healthy."""
-
-    group: str
-    condition: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Ranks `first` to `first + tasks - 1`, all of one template. A job without groups is one group without a name."""
-
-    name: str
-    first: int
-    tasks: int
-    depends_on: tuple[Dependency, ...] = ()
-
-    @property
-    def ranks(self) -> range:
-        return range(self.first, self.first + self.tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """A job that must have ended so (`Completed`, `Failed`, `Ended`) before this one starts."""
-
-    job: str
-    state: str
-
-
-class LimitWarning(NamedTuple):
-    """A signal that warns of the time limit, so many seconds before it."""
-
-    signal: str
-    seconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """A task that shows no sign of work for `after_s` is stalled, and with `restart` started again."""
-
-    after_s: int
-    restart: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Straggling:
-    """A task counts as the one its group waits for once its step lags the median by `behind_steps` for `after_s`."""
-
-    behind_steps: int = limits.DEFAULT_STRAGGLER_STEPS
-    after_s: int = limits.DEFAULT_STRAGGLER_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +86,9 @@ class Terms:
     complete_with: str = ""
     parent: str = ""
     after: tuple[After, ...] = ()
+    scheduling_timeout_s: int | None = None
+    deadline_s: float | None = None
+    """UTC, seconds since 1970: who has not started by then never does."""
     bundle: str = ""
     collect: tuple[str, ...] = ()
     array_indices: tuple[int, ...] = ()
@@ -175,6 +109,12 @@ class Terms:
     """The job, as STADO_JOB says it, whose checkpoints the first attempts start from."""
     variants: tuple[Terms, ...] = ()
     """The terms of each group's ranks, where there are several groups."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether `open/` names the job while it is not over: what only a tick sees must be found by one."""
+        limited = self.scheduling_timeout_s is not None or self.deadline_s is not None
+        return self.several or bool(self.after or self.parent) or limited
 
     def for_rank(self, rank: int) -> Terms:
         """As this rank sees them: its own group's template."""
@@ -299,6 +239,8 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         complete_with=spec("complete_with") or "",
         parent=whole.metadata.get("parent") or "",
         after=tuple(After(one["job"], one.get("state", "Completed")) for one in spec("after") or ()),
+        scheduling_timeout_s=spec("scheduling_timeout_seconds"),
+        deadline_s=_moment_s(spec("deadline")),
         bundle=spec("bundle") or "",
         collect=tuple(spec("collect") or ()),
         array_indices=tuple(array("indices") or ()),
@@ -318,6 +260,10 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
 
 def _warning(said: Mapping[str, Any] | None) -> LimitWarning | None:
     return LimitWarning(said["signal"], said.get("seconds", limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S)) if said else None
+
+
+def _moment_s(said: str | None) -> float | None:
+    return datetime.fromisoformat(said).timestamp() if said else None
 
 
 def _stall(said: Mapping[str, Any] | None, gpus: int) -> Stall | None:

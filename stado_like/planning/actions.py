@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry, Order
-from stado_like.job.records import Armed, Observed
+from stado_like.job.records import Armed, Claim, Observed
 from stado_like.job.states import JobState
 from stado_like.planning.world import Held, Look
 
@@ -66,6 +66,32 @@ class GiveUp:
     job: JobId
     state: JobState
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWaiter:
+    """A job whose awaited jobs have come to what it asked for: its entries go where workers look. `again`: that was
+    decided before, and some of them may be left."""
+
+    job: JobId
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndChild:
+    """A job whose parent is over."""
+
+    job: JobId
+
+
+@dataclass(frozen=True, slots=True)
+class EndLate:
+    """An attempt that waited too long to start. `standing`: the claim of a tick that died over it."""
+
+    attempt: AttemptId
+    key: str
+    reason: str
+    standing: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +182,9 @@ Action = (
     | SettleEnded
     | ReleaseGroup
     | GiveUp
+    | ReleaseWaiter
+    | EndChild
+    | EndLate
     | MendJob
     | SweepJob
     | BrakePulled

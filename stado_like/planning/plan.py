@@ -13,16 +13,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.planning import groups, liveness
+from stado_like.job.states import JobState
+from stado_like.planning import awaited, family, groups, liveness
 from stado_like.planning.actions import (
     Action,
     Deferred,
     DropOrder,
     DropSpent,
+    EndChild,
+    EndLate,
     GiveUp,
     MendJob,
     MoveDue,
     ReleaseGroup,
+    ReleaseWaiter,
     SettleCancel,
     SettleEnded,
     SweepEntry,
@@ -30,7 +34,7 @@ from stado_like.planning.actions import (
 )
 from stado_like.planning.world import World
 
-PASSES = ("cancels", "later", "reap", "ends", "groups", "jobs", "sweep")
+PASSES = ("cancels", "later", "reap", "ends", "groups", "after", "children", "overdue", "jobs", "sweep")
 SPENT_A_TICK = 200
 
 
@@ -56,8 +60,11 @@ def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Pl
             ("reap", tuple(_reap(world, reap_now))),  # 3. who is dead
             ("ends", tuple(_ends(world, settling_s))),  # 4. ends that nobody carried out to the last step
             ("groups", tuple(_groups(world))),  # 5. groups whose time has come, or never will
-            ("jobs", tuple(_jobs(world))),  # 6. lanes, lost attempts, finals, deletions
-            ("sweep", tuple(_sweep(world))),  # 7. a page of all jobs, for what no index shows; of entries left over
+            ("after", tuple(_after(world))),  # 6. jobs that wait for others
+            ("children", tuple(_children(world))),  # 7. jobs whose parent is over
+            ("overdue", tuple(_overdue(world))),  # 8. who waited too long to start
+            ("jobs", tuple(_jobs(world))),  # 9. lanes, lost attempts, finals, deletions
+            ("sweep", tuple(_sweep(world))),  # 10. a page of all jobs, for what no index shows; of entries left over
         ),
         next_due_at=_next_due(world),
     )
@@ -118,6 +125,34 @@ def _groups(world: World) -> Iterator[Action]:
             continue
         for name in groups.released(one):
             yield ReleaseGroup(one.job, name)
+
+
+def _after(world: World) -> Iterator[Action]:
+    yield from _unread(world, "after")
+    for one in world.waiters:
+        never = awaited.why_never(one)
+        if never:
+            yield GiveUp(one.job, JobState.CANCELLED, never)
+        elif awaited.may_go(one):
+            yield ReleaseWaiter(one.job, again=one.released)
+
+
+def _children(world: World) -> Iterator[Action]:
+    yield from _unread(world, "children")
+    for job in family.orphaned(world.children):
+        yield EndChild(job)
+
+
+def _overdue(world: World) -> Iterator[Action]:
+    yield from _unread(world, "overdue")
+    held = {look.attempt: look for look in world.looks}
+    for one in world.late:
+        if one.attempt not in held:
+            yield EndLate(one.attempt, one.key, one.reason)
+    for look in world.looks:
+        claim = look.held.claim
+        if claim.overdue and not look.ended_at:
+            yield EndLate(look.attempt, claim.queue_key, claim.overdue, claim)
 
 
 def _jobs(world: World) -> Iterator[Action]:

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry, Order
 from stado_like.job.records import Capacity, Claim, Heartbeat, Observed
+from stado_like.planning.awaited import Waiter
+from stado_like.planning.family import Child
 from stado_like.planning.groups import Gathering
+from stado_like.planning.overdue import Late
 
 STALE_GRACE_S = 15.0
 BROADCAST_GRACE_S = 15.0
@@ -100,7 +103,7 @@ class Broadcast:
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A row of open/: a several-task job that is not over, or a deletion under way. `since`: when the index was
+    """A row of open/: a job that ticks watch until it is over, or a deletion under way. `since`: when the index was
     written."""
 
     job: JobId
@@ -135,10 +138,12 @@ class SetAside:
 class World:
     """Everything a plan is made of.
 
-    `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others. `queued` is a page
-    of queued/open; `lying` are the entries of a page of all indexes that have lain there for long; `orders` are the stop
-    orders in all inboxes. `unread` maps what could not be listed (running, capacity, later, cancels, open, groups,
-    queued, entries, orders, jobs, observed) to why. `armed_here_s` says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
+    `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others, `waiters` those that
+    wait for other jobs, `children` those that have a parent; `late` the attempts that waited too long to start.
+    `queued` is a page of queued/open; `lying` are the entries of a page of all indexes that have lain there for long;
+    `orders` are the stop orders in all inboxes. `unread` maps what could not be listed (running, capacity, later,
+    cancels, open, groups, after, children, overdue, queued, entries, orders, jobs, observed) to why. `armed_here_s`
+    says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
     that another process armed are not in it.
     """
 
@@ -150,6 +155,9 @@ class World:
     open_jobs: tuple[OpenJob, ...] = ()
     swept: tuple[SweptJob, ...] = ()
     gatherings: tuple[Gathering, ...] = ()
+    waiters: tuple[Waiter, ...] = ()
+    children: tuple[Child, ...] = ()
+    late: tuple[Late, ...] = ()
     queued: tuple[Entry, ...] = ()
     lying: tuple[LyingEntry, ...] = ()
     orders: tuple[Order, ...] = ()

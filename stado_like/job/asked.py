@@ -1,0 +1,89 @@
+"""The parts of a job's terms: what one task asks of a machine, its groups, what it waits for, when it stands still.
+
+Apart from `terms` only for its length; whoever needs them imports them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stado_like.job.spec import limits
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one task needs of one machine."""
+
+    cpu_millis: int
+    memory_bytes: int
+    gpus: int
+    exclusive: bool = False
+    pinned_host: str = ""
+    names: tuple[str, ...] = ()
+    """Only machines of these names; empty: any."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Only machines that carry every one of these."""
+    apart: str = ""
+    """Never on a machine that holds a task with the same word here; empty: with anybody."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Abilities the machine must have, each with what a machine without it says."""
+
+    @property
+    def is_picky(self) -> bool:
+        """More than cores, memory and GPUs: an entry's name alone does not say it."""
+        return bool(self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A group that must be up first: `condition` Running or Healthy."""
+
+    group: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ranks `first` to `first + tasks - 1`, all of one template. A job without groups is one group without a name."""
+
+    name: str
+    first: int
+    tasks: int
+    depends_on: tuple[Dependency, ...] = ()
+
+    @property
+    def ranks(self) -> range:
+        return range(self.first, self.first + self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A job that must have ended so (`Completed`, `Failed`, `Ended`) before this one starts."""
+
+    job: str
+    state: str
+
+
+class LimitWarning(NamedTuple):
+    """A signal that warns of the time limit, so many seconds before it."""
+
+    signal: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A task that shows no sign of work for `after_s` is stalled, and with `restart` started again."""
+
+    after_s: int
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Straggling:
+    """A task counts as the one its group waits for once its step lags the median by `behind_steps` for `after_s`."""
+
+    behind_steps: int = limits.DEFAULT_STRAGGLER_STEPS
+    after_s: int = limits.DEFAULT_STRAGGLER_AFTER_S
