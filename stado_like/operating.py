@@ -96,8 +96,9 @@ class Operating:
                 said = left.away
                 on_note(said)
         count = f"{left.count} tasks" if left.count != 1 else "1 task"
+        still = f"still holds {count}" if left.heard else "has not heard of it"
         raise TimedOut(
-            f"{worker} still holds {count} after {timeout_s or 0:g} s",
+            f"{worker} {still} after {timeout_s or 0:g} s",
             "It goes on being drained; see `stado worker show`.",
         )
 

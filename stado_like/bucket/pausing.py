@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from stado_like.bucket import doorbell
 from stado_like.bucket.bucket import Bucket
-from stado_like.job import codec, keys
+from stado_like.errors import BadRecord
+from stado_like.job import keys
 from stado_like.job.wanted import Pause
 from stado_like.store.conditional import Won
 
 
 def read(bucket: Bucket) -> Pause | None:
-    """Raises `StoreUnavailable`, `BadRecord`."""
-    found = bucket.read(Pause, keys.PAUSE)
+    """None: it is not paused. A record that cannot be read is a pause all the same: the key is what decides. Raises
+    `StoreUnavailable`."""
+    try:
+        found = bucket.read(Pause, keys.PAUSE)
+    except BadRecord:
+        return Pause(nonce="", reason="its record cannot be read; `stado queue resume` removes it")
     return found.record if found is not None else None
 
 
@@ -25,7 +30,7 @@ def pause(bucket: Bucket, *, reason: str = "", by: str = "") -> tuple[Pause, boo
     made = Pause(nonce=bucket.token(), reason=reason, by=by, at=bucket.now())
     won = bucket.decide(keys.PAUSE, made)
     doorbell.ring(bucket, ("pause", "queue"))
-    return (made, True) if isinstance(won, Won) else (codec.decode(Pause, won.found.body, keys.PAUSE), False)
+    return (made, True) if isinstance(won, Won) else (read(bucket) or made, False)
 
 
 def resume(bucket: Bucket) -> bool:

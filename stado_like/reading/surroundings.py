@@ -118,12 +118,8 @@ class Surroundings:
 
     @cached_property
     def pause(self) -> Pause | None:
-        """Raises `StoreUnavailable`. One that cannot be read is a pause all the same: workers do not claim past it."""
-        try:
-            return pausing.read(self._bucket)
-        except BadRecord as bad:
-            self.set_aside[keys.PAUSE] = bad.message
-            return Pause(nonce="", reason="its record cannot be read")
+        """Raises `StoreUnavailable`."""
+        return pausing.read(self._bucket)
 
     def nodes(self, terms: Terms, rank: int = 0) -> tuple[Node, ...]:
         """Every machine with what keeps a task off it."""
