@@ -101,10 +101,6 @@ NO_CAPACITY = "machine is not ready (no capacity reported)"
 NO_LABEL_IT_ACCEPTS = "worker carries none of the labels this machine accepts"
 
 
-def cordoned(why: str) -> str:
-    return f"machine is cordoned: {why}"
-
-
 def no_active_port(kind: str, gbps: int = 0, found: str = "") -> str:
     """`kind`: `RDMA` or `InfiniBand`; `found`: what it has instead."""
     fast = f" at {gbps} Gb/s or faster" if gbps else ""

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from stado_coordinator.tick import Tick
-from stado_like.bucket import cancel, submit
+from stado_like.bucket import cancel, order, submit, workers
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, TickHeld
 from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.spec.validate import validate
+from stado_like.job.states import Cause
 from stado_like.reading.shapes import JobView
 from stado_like.reading.view import read_job
 from stado_like.store.clock import StoreClock
@@ -85,7 +86,9 @@ class Stage:
         self.shared = SharedBucket(self.world, "story")
         self.judge = Judge(self.shared)
         self.judge.seen.machines_may_be_paused = True
-        self._disk = Path(tempfile.mkdtemp(prefix="stado-story-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        self._disk = Path(
+            tempfile.mkdtemp(prefix="stado-story-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        )
         self.bucket = self._bucket("person")
         for name in MACHINES[: self.machines]:
             self.start(name)
@@ -161,13 +164,36 @@ class Stage:
     def stop(self, rank: int, reason: str = "") -> None:
         cancel.stop_task(self.bucket, self.job, rank, reason=reason, by="ann")
 
+    def drain(self, name: str) -> None:
+        workers.drain(self.bucket, name, by="ann")
+
+    def cordon(self, name: str, reason: str) -> None:
+        workers.cordon(self.bucket, name, reason=reason, by="ann")
+
+    def requeue(self, rank: int, reason: str = "") -> None:
+        order.requeue(self.bucket, self.job, rank, reason=reason, by="ann")
+
+    def give_stop(self, cause: str, reason: str) -> None:
+        """The machinery orders the task that runs to be stopped."""
+        (a,) = (keys.parse_running(key) for key in self.shared.contents() if key.startswith(keys.RUNNING))
+        claim = self.bucket.claim(a)
+        assert claim is not None
+        order.give_stop(self.bucket, claim.record.worker, a, Cause(cause), reason)
+
+    def cancel_other(self, name: str) -> None:
+        cancel.cancel_job(self.bucket, JobId("default", name, 1), by="ann")
+
     # ---- the job
 
     def submit(self, document: Mapping[str, Any]) -> JobId:
+        self.job = self.submit_other(document)
+        return self.job
+
+    def submit_other(self, document: Mapping[str, Any]) -> JobId:
+        """A job of which no history is told."""
         done = submit.submit(self.bucket, validate(document), by="ann")
         assert isinstance(done, submit.Submitted)
         self.judge.seen.acknowledge(done.id)
-        self.job = done.id
         return done.id
 
     def view(self) -> JobView:

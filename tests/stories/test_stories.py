@@ -29,16 +29,17 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     stage.close()
 
 
-def document(story: dict[str, Any]) -> dict[str, Any]:
-    """`job` is the spec; its `command` is what the task does."""
-    spec = dict(story["job"])
+def document(told: dict[str, Any], name: str = "train") -> dict[str, Any]:
+    """The spec of a job; `command` is what its task does, `parent` the job it belongs to."""
+    spec = dict(told)
+    metadata = {"name": name, "workspace": "default", **({"parent": spec.pop("parent")} if "parent" in spec else {})}
     template = {"heartbeat_ttl_seconds": 20, "stop_grace_seconds": 5, **spec.pop("task", {})}
     if "command" in spec:
         words = str(spec.pop("command")).split()
         template |= {"command": words[0], "args": words[1:]}
     if "task_groups" not in spec:
         spec["task_template"] = template
-    return {"metadata": {"name": "train", "workspace": "default"}, "spec": spec}
+    return {"metadata": metadata, "spec": spec}
 
 
 def told(change: Change) -> list[Any]:
@@ -59,7 +60,9 @@ def told(change: Change) -> list[Any]:
 @pytest.mark.parametrize("name", STORIES)
 def test_history_is_word_for_word(name: str, stage: Stage) -> None:
     story = STORIES[name]
-    stage.submit(document(story))
+    for other, its in story.get("others", {}).items():
+        stage.submit_other(document(its, other))
+    stage.submit(document(story["job"]))
     for step in story.get("steps", ()):
         stage.run_to(step["at"])
         if "do" in step:
