@@ -8,12 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from stado_like.errors import StoreUnavailable
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import CredentialsRefused, StoreUnavailable
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Claim, Job
 from stado_like.job.states import Cause, Event, TaskState
 from stado_like.job.terms import Stall
+from stado_like.store.memory import MemoryStore
+from stado_like.store.protocol import Page
+from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life
+from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.progress import AT_ONCE_BYTES, LONGEST_LINE_BYTES, WHOLE_BYTES, ProgressFile
+from stado_worker.shim.signs import watch_of
 from stado_worker.shim.stall import Watch
+from stado_worker.shim.task import Task, read_of
 from tests.contract.stepped_ambient import SteppedAmbient
 
 # ---- the progress file
@@ -266,3 +276,44 @@ def test_stall_with_restart_asks_for_a_stop_in_the_published_words(tmp_path: Pat
 def test_short_limit_is_looked_at_more_often(tmp_path: Path) -> None:
     assert Scene(tmp_path, 2).watch.cadence_s == 0.5
     assert Scene(tmp_path, 1800).watch.cadence_s == 10.0
+
+
+class NoLists(MemoryStore):
+    """A store whose credentials may not list, as a worker's need not in every place."""
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Page:
+        raise CredentialsRefused("may not list", "")
+
+
+def test_heartbeats_go_on_when_the_store_would_not_be_asked_about_checkpoints(tmp_path: Path) -> None:
+    """Healthy job cancelled because its status could not be read: here, because its silence could not be judged."""
+    ambient = SteppedAmbient()
+    bucket = Bucket(NoLists(str(tmp_path), ambient=ambient), ambient=ambient)
+    template = {"command": "x", "heartbeat_ttl_seconds": 40}
+    resilience = {"stall": {"after_seconds": 60, "restart": True}}
+    document = {"metadata": {"name": "train"}, "spec": {"task_template": {**template, "resilience": resilience}}}
+    j = JobId("default", "train", 1)
+    job = Job(
+        nonce="n", request_id="r", workspace="default", name="train", incarnation=1, created_ms=1, document=document
+    )
+    claim = Claim(nonce="c", attempt=str(AttemptId(j, 0, 1)), worker="w1")
+    task = Task(
+        attempt=claim.attempt, store="memory://x", worker="w1", claim=claim, job=job, claimed_boot_s=ambient.boot_s()
+    )
+    read = read_of(task)
+    life = Life(ambient, 0.0, ambient.boot_s())
+    folder = AttemptDir.make(tmp_path, claim.attempt, fsync=False)
+    shipping = LogShipping(bucket, read.a, folder.log)
+    watch = watch_of(read, life, bucket, folder, shipping, ambient)
+    io = Io(read, life, bucket, folder, shipping, ambient, watch=watch)
+    life.move(Event.START, "Process started")
+    life.move(Event.RUN, "Process running")
+    while ambient.boot_s() < 1_300:
+        wait_s = io.step()
+        assert wait_s is not None
+        ambient.sleep(max(wait_s, 0.01))
+    found = bucket.heartbeat(read.a)
+    assert found is not None
+    assert found.record.seq > 25
+    assert (life.stop, life.stalled) == (None, None)
+    assert "may not list" in io.complaint

@@ -76,7 +76,11 @@ class CollectingThread:
 
     @property
     def is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        if self._thread is None:
+            return False
+        if self._outcome is not None:
+            self._thread.join(1.0)  # it has only its last words to say
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
