@@ -35,6 +35,14 @@ def under_a_free_name(bucket: Bucket, document: Mapping[str, Any], submit: Calla
     raise Conflict(f"no free name was found for another {metadata['name']}", "Give one: --name.", code="JOB_EXISTS")
 
 
+def stripped(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what held for the first run only: whose child it was, what it waited for, and its moment. That it is
+    resident, or ends its own agent, is what the job is."""
+    metadata = {name: value for name, value in document["metadata"].items() if name != "parent"}
+    spec = {name: value for name, value in document["spec"].items() if name not in ("after", "deadline")}
+    return {**document, "metadata": metadata, "spec": spec}
+
+
 def renamed(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     from stado_like.job.spec.validate import validate
 

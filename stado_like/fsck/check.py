@@ -19,6 +19,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.fsck import bodies, indexes, picture, tasks, workers
+from stado_like.fsck.checkpoints import check_checkpoints
 from stado_like.fsck.finding import Finding, Findings, found
 from stado_like.fsck.keys import DATA, Walk
 from stado_like.fsck.picture import JobPicture, Traces
@@ -209,6 +210,7 @@ class _Check:
         findings = [*p.troubles, *(one for rule in RULES for one in rule(p))]
         if self._audit:
             findings += bodies.check_bodies(self._bucket, p)
+            findings += check_checkpoints(self._bucket, p)
         return list(dict.fromkeys(findings))
 
     def _count(self, p: JobPicture) -> None:

@@ -83,6 +83,7 @@ REMEDIES: Mapping[str, str] = {
     "status-without-job": "nothing: without a tombstone no program may say that the job is over",
     "data-without-job": "nothing: without a tombstone no program may say that the job is over",
     "name-alive-twice": "nothing: a person deletes one of them",
+    "checkpoint-incomplete": "nothing: the next attempt takes the checkpoint before it",
     # ---- records and keys
     "job-unreadable": _UNREADABLE,
     "job-newer": _NEWER,

@@ -236,9 +236,11 @@ def fresh(bucket: Bucket, j: JobId, known: Traces, *, every_end: bool) -> JobPic
         },
         opened_at=opened.last_modified if opened is not None else None,
         buried=buried,
-        data={prefix for prefix in keys.data_of(j) if bucket.store.list(prefix, limit=1).rows}
-        if buried or not there
-        else set(),
+        data={
+            prefix
+            for prefix in keys.data_of(j)
+            if (buried or not there or (every_end and prefix in known.data)) and bucket.store.list(prefix, limit=1).rows
+        },
     )
     after = JobPicture(j, is_there=there, status=load.list_status(bucket, j), traces=traces)
     read(bucket, after, every_end=every_end)
