@@ -88,7 +88,7 @@ def test_a_total_that_the_number_cannot_divide_waits_and_says_so(asked: dict[str
         (resources(), {"on_failure": "RestartJob"}, ""),
         (resources(machines=2), {"start": "Gang"}, JUST_ONE),
         (resources(8), {"start": "Gang"}, UNDECIDED),
-        (resources(), {"after": [{"job": "other", "state": "Completed"}]}, JUST_ONE),
+        (resources(), {"after": [{"job": "other", "state": "Completed"}]}, ""),
         (resources(machines=2, topology={"keep_within": "rack"}), {}, JUST_ONE),
         (resources(machines=2, topology={"keep_within": "node"}), {}, JUST_ONE),
         (resources(topology={"keep_within": "rack"}), {}, ""),

@@ -52,7 +52,6 @@ def rows(bucket: Bucket, *prefixes: str) -> list[str]:
         (GANG, 2, "Waiting for workers to start"),
         (UNSHAPED, None, "Waiting for workers to be created"),
         (TROUBLED, 5, "Cannot plan workers: cannot evenly distribute 12 gpus across 5 machines"),
-        ({"after": [{"job": "other", "state": "Completed"}]}, 1, "Waiting for workers to start"),
     ],
 )
 def test_held_job_waits_where_no_worker_looks_and_says_why(
@@ -72,7 +71,7 @@ def test_held_job_waits_where_no_worker_looks_and_says_why(
 def test_no_worker_hears_of_a_held_job_or_takes_it(bucket: Bucket) -> None:
     bell = Listener(bucket)
     bell.look()
-    submit(bucket, "one", after=[{"job": "other", "state": "Completed"}])
+    submit(bucket, "one", **UNSHAPED)
     submit(bucket, "two", **GANG)
     assert bell.look() == ()
     candidates = Candidates(bucket)
@@ -82,7 +81,7 @@ def test_no_worker_hears_of_a_held_job_or_takes_it(bucket: Bucket) -> None:
     assert candidates.in_order() == [] and not candidates.strange
 
 
-@pytest.mark.parametrize("spec", [GANG, UNSHAPED, {"after": [{"job": "other", "state": "Completed"}]}])
+@pytest.mark.parametrize("spec", [GANG, UNSHAPED])
 def test_held_job_is_cancelled_awaited_and_deleted(bucket: Bucket, spec: dict[str, Any]) -> None:
     j = submit(bucket, **spec)
     awaited = Awaited(bucket, j)
@@ -97,7 +96,7 @@ def test_held_job_is_cancelled_awaited_and_deleted(bucket: Bucket, spec: dict[st
 
 
 def test_lost_entry_of_a_held_job_is_put_back_into_its_own_index(bucket: Bucket) -> None:
-    submit(bucket, "one", after=[{"job": "other", "state": "Completed"}])
+    submit(bucket, "one", **UNSHAPED)
     submit(bucket, "two", **GANG)
     before = rows(bucket, "queued/")
     bucket.drop(*before)
@@ -134,11 +133,10 @@ def _late(bucket: Bucket, clock: Clock, j: JobId, act: Any) -> list[str]:
     return rows(bucket, "queued/")
 
 
-ONE: dict[str, Any] = {"after": [{"job": "other", "state": "Completed"}]}
 UNFIT: dict[str, Any] = {"template": {"image": "busybox"}}
 
 
-@pytest.mark.parametrize("spec", [ONE, GANG, UNFIT])
+@pytest.mark.parametrize("spec", [UNSHAPED, GANG, UNFIT])
 def test_entry_that_no_claimer_meets_and_that_comes_too_late_is_swept(clock: Clock, spec: dict[str, Any]) -> None:
     bucket = make_bucket(clock)
     j = submit(bucket, **spec)
