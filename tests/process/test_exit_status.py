@@ -1,4 +1,4 @@
-"""What the kernel says of an ended process, and the sentence made of it."""
+"""What the kernel says of an ended process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,6 @@ def test_code_and_signal_are_told_apart() -> None:
 
 def test_real_time_signals_have_a_name_too() -> None:
     assert decode(signal.SIGRTMIN + 3) == Exit(128 + signal.SIGRTMIN + 3, "SIGRTMIN+3")
-
-
-def test_reason_is_the_sentence_people_search_for() -> None:
-    assert decode(1 << 8).reason == "Exited with code 1"
-    assert decode(137 << 8).reason == "Exited with code 137"
-    assert decode(15).reason == "Killed by signal SIGTERM (exit code 143)"
 
 
 def test_stopped_is_no_end() -> None:

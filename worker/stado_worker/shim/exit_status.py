@@ -20,13 +20,6 @@ class Exit:
     exit_code: int
     signal_name: str | None = None
 
-    @property
-    def reason(self) -> str:
-        """The sentence a person reads."""
-        if self.signal_name is not None:
-            return f"Killed by signal {self.signal_name} (exit code {self.exit_code})"
-        return f"Exited with code {self.exit_code}"
-
 
 def decode(wait_status: int) -> Exit:
     """From the status of waitpid. Raises ValueError for a process that was only stopped or continued: it has not
