@@ -13,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from stado_like.bucket import submit
-from stado_like.job.keys import AttemptId
+from stado_like.bucket import checkpoints, submit
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.checkpoints import Held
+from stado_like.job import keys
+from stado_like.job.checkpoint import Blob, Kept, Manifest, Piece, Ref
+from stado_like.job.checkpoint_keys import Shelf
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.terms import terms_of
 from stado_like.store.local import LocalStore
 from stado_like.store.memory import MemoryStore, forget
@@ -248,3 +253,23 @@ def fenced_supervisor_falls_silent() -> None:
         fleet._go(fleet.world.now_s + 120.0)
 
 
+def zombie_removes_nothing_that_the_next_attempt_builds_on() -> None:
+    """Thought dead, it publishes another checkpoint and cleans up; the next attempt went on from the one before."""
+    with _memory() as store:
+        bucket, a = Bucket(store), AttemptId(JobId("default", "train", 1), 0, 1)
+        shelf, seen, known = Shelf(a.job, 0), Held(), {}
+        for seq in (1, 2):
+            blob = Blob(1, f"{seq:064d}", 1)
+            store.put(shelf.blob(1, blob.digest), b"x")
+            seen.blobs[1, blob.digest] = 1
+            made = Manifest(str(a), Ref(1, seq), 1.0, files={b"state": Kept(0o600, 1, 1, "", (Piece(blob, 0, 1),))})
+            checkpoints.publish(bucket, shelf, made)
+            seen.manifests.add(made.ref)
+            known[made.ref] = made
+            if seq == 1:
+                store.put(keys.end(a), b"{}")
+                going_on = Manifest(str(a.next), Ref(2, 1), 1.0, files={**made.files})
+                checkpoints.publish(bucket, shelf, going_on)
+        checkpoints.collect(bucket, shelf, a, seen, known, 1)
+        gone = checkpoints.missing(bucket, shelf, going_on.blobs)
+        assert not gone, f"the next attempt's checkpoint lost {gone}"

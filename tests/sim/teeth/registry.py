@@ -157,6 +157,9 @@ TEETH: tuple[Tooth, ...] = (
           below.s3_replace),
     tooth("stado_like/store/s3.py", "one attempt", "_Connection._build",
           {'"total_max_attempts": 1': '"total_max_attempts": 3'}, below.s3_sends_once),
+    # ---- what attempts leave
+    tooth(f"{BUCKET}/checkpoints.py", "look before old checkpoints go", "collect", {"if ended or buried:": "if False:"},
+          below.zombie_removes_nothing_that_the_next_attempt_builds_on),
     # ---- the worker, the coordinator
     tooth("worker/stado_worker/endings.py", "only our own claim is undone", "_undeliver", {"if ours:": "if True:"},
           below.claim_of_another_is_not_undone),
