@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stado_like.bucket import cancel
+from stado_like.bucket.cluster import ClusterRecord
 from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.states import Cause, Outcome, TaskState
@@ -61,10 +62,16 @@ def test_warning_and_limit_come_with_a_new_agent_and_without_a_store(rig: Rig) -
     assert (end.cause, end.reason, end.is_final) == (Cause.TIME_LIMIT, "Exceeded its time limit of 4s", True)
 
 
-def test_grace_of_a_job_is_cut_at_the_machines_ceiling(tmp_path: Path) -> None:
-    with make_rig(tmp_path, env={"STADO_STOP_GRACE": "1", "STADO_MAX_STOP_GRACE": "2"}) as rig:
+@pytest.mark.parametrize("by", ["the machine's variables", "the cluster's record"])
+def test_grace_of_a_job_is_cut_at_the_ceiling(tmp_path: Path, by: str) -> None:
+    of_machine = by.startswith("the machine")
+    env = {"STADO_STOP_GRACE": "1", "STADO_MAX_STOP_GRACE": "2"} if of_machine else {}
+    with make_rig(tmp_path, env=env) as rig:
+        said = {"stop_grace_seconds": 3600, "max_stop_grace_seconds": 3600} if of_machine else {}
+        said = said or {"stop_grace_seconds": 1, "max_stop_grace_seconds": 2}
+        ClusterRecord(rig.bucket, lambda: None, lambda: "operator").change(said)
         rig.worker("w1", *ROOM)
-        for name, task, grace_s in (("own", {"stop_grace_seconds": 600}, 2), ("machines", {}, 1)):
+        for name, task, grace_s in (("own", {"stop_grace_seconds": 600}, 2), ("none", {}, 1)):
             j = rig.submit(name, "exec 2>/dev/null; trap '' TERM; while :; do sleep 0.05; done", task=task)
             rig.running(j)
             cancel.cancel_job(rig.bucket, j)
