@@ -86,7 +86,7 @@ class Unit:
     placed_by_tick: bool = True
     least: int = 0
     """How many members must start together; 0: all."""
-    near: Near = Near()  # noqa: RUF009 - frozen
+    near: Near = Near()
     time_limit_s: int | None = None
     waiting_since: float = 0.0
     shape: Mapping[str, int] = field(default_factory=dict)
