@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from stado_like.job import reasons
+from stado_like.job import reasons_placement as says
 from stado_like.job.shape import Shape
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -28,13 +29,13 @@ def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
     found: dict[str, str] = {}
     image = template.get("image")
     if image:
-        found[CONTAINER] = f"machine runs no containers (image {image})"
+        found[CONTAINER] = says.no_containers(image)
     if template.get("isolation", "standard") == "sandbox":
-        found[SANDBOX] = "machine cannot run sandboxed workers (no gVisor)"
+        found[SANDBOX] = says.no_sandbox("no gVisor")
     if _restricts(template.get("network") or _NOTHING):
-        found[EGRESS] = "machine cannot enforce an outbound policy (no container runtime on the node network)"
+        found[EGRESS] = says.no_egress("no container runtime on the node network")
     if template.get("datavolume_refs"):
-        found[DRIVES] = f"drive {template['datavolume_refs'][0]['name']} does not exist"
+        found[DRIVES] = says.no_drive(template["datavolume_refs"][0]["name"])
     if not image:
         found |= _of_processes(template)
     found |= _of_hardware(resources, gpus_each)
@@ -44,29 +45,29 @@ def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
 def _of_processes(template: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     if template.get("volumes"):
-        found[VOLUMES] = "machine mounts no volumes for a process (give an image)"
+        found[VOLUMES] = says.NO_VOLUMES
     if template.get("user"):
-        found[USER] = f"machine starts no process as another user ({template['user']})"
+        found[USER] = says.no_other_user(template["user"])
     security = template.get("security_context") or _NOTHING
     if any(value for name, value in security.items() if value not in ("private",)):
-        found[SECURITY] = "machine sets no security context for a process (give an image)"
+        found[SECURITY] = says.NO_SECURITY_CONTEXT
     return found
 
 
 def _of_hardware(resources: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
     found: dict[str, str] = {}
     if resources.get("node_fraction"):
-        found[FRACTION] = "machine gives no shares of itself (node_fraction)"
+        found[FRACTION] = says.NO_SHARES
     gpus = resources.get("gpu_requests") or _NOTHING
     if gpus_each and any(gpus.get(name) for name in ("models", "min_memory_gb", "vendor", "healthy_only", "ids")):
-        found[GPU_KIND] = f"no {_kind(gpus)} GPU"
+        found[GPU_KIND] = says.no_such_gpu(_kind(gpus))
     if gpus.get("memory_gb"):
-        found[GPU_KIND] = f"no GPU that is shared ({gpus['memory_gb']} GB asked)"
+        found[GPU_KIND] = says.no_shared_gpu(gpus["memory_gb"])
     network = resources.get("network") or _NOTHING
     wanted, fast = network.get("interconnect", "auto"), network.get("min_gbps", 0)
     if wanted in ("rdma", "infiniband") or fast:
         kind = "InfiniBand" if wanted == "infiniband" else "RDMA"
-        found[RDMA] = f"no active {kind} port" + (f" at {fast} Gb/s or faster" if fast else "")
+        found[RDMA] = says.no_active_port(kind, fast)
     return found
 
 

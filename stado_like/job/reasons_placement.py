@@ -98,6 +98,9 @@ def no_host_for_group(group: str) -> str:
 # ---- a machine
 
 NO_CAPACITY = "machine is not ready (no capacity reported)"
+NO_VOLUMES = "machine mounts no volumes for a process (give an image)"
+NO_SECURITY_CONTEXT = "machine sets no security context for a process (give an image)"
+NO_SHARES = "machine gives no shares of itself (node_fraction)"
 NO_LABEL_IT_ACCEPTS = "worker carries none of the labels this machine accepts"
 
 
@@ -113,6 +116,10 @@ def needs_healthy_gpus(need: int, free: int, at_risk: int) -> str:
 
 def no_such_gpu(kind: str) -> str:
     return f"no {kind} GPU"
+
+
+def no_shared_gpu(memory_gb: float) -> str:
+    return f"no GPU that is shared ({memory_gb} GB asked)"
 
 
 def gpu_fault(index: int, what: str) -> str:
@@ -162,3 +169,11 @@ def no_egress(why: str) -> str:
 
 def no_sandbox(why: str) -> str:
     return f"machine cannot run sandboxed workers ({why})"
+
+
+def no_containers(image: str) -> str:
+    return f"machine runs no containers (image {image})"
+
+
+def no_other_user(user: str) -> str:
+    return f"machine starts no process as another user ({user})"

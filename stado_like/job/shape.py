@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from stado_like.job.reasons_placement import not_a_power, uneven
+
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -42,11 +44,10 @@ def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
         by_choice = topology.get("min_nodes", 0) > 1 or (total > 1 and (together or policy == "PerNode"))
         return Shape(1, total, decided=not by_choice)
     if total % tasks:
-        return Shape(tasks, 0, trouble=f"cannot evenly distribute {total} gpus across {tasks} machines")
+        return Shape(tasks, 0, trouble=uneven(total, tasks))
     each = total // tasks
     if policy == "PerNode" and each & (each - 1):
-        sentence = f"{total} gpus across {tasks} machines is {each} per worker, not a power of 2"
-        return Shape(tasks, 0, trouble=sentence)
+        return Shape(tasks, 0, trouble=not_a_power(total, tasks))
     return Shape(tasks, each)
 
 
