@@ -10,11 +10,11 @@ import pytest
 
 from stado_like.errors import StoreError
 from stado_like.fsck.check import check
+from tests.sim.catalogue import SCENES
 from tests.sim.faults import At, Fault, Kind, NoFaults
 from tests.sim.matrix import ACTOR, Right, right
 from tests.sim.play import Play
 from tests.sim.scenarios import Scene
-from tests.sim.scenarios_groups import SCENES
 from tests.sim.world import Crash
 
 KINDS = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER)

@@ -19,7 +19,10 @@ from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
 from tests.sim.fault_store import Change, SharedBucket
 from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_nobody
+from tests.sim.order_rules import ON_CHANGE as ABOUT_ORDERS
 from tests.sim.seen import Seen, Start
+from tests.sim.waiting_rules import ON_CHANGE as ABOUT_WAITING
+from tests.sim.waiting_rules import ON_START as ABOUT_CHILDREN
 
 ChangeRule = Callable[[Seen, Change], Iterator[str]]
 StartRule = Callable[[Seen, Start], Iterator[str]]
@@ -289,6 +292,8 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     groups_wait_for_those_they_depend_on,
     held_jobs_are_claimed_by_nobody,
     readers_never_go_back,
+    *ABOUT_ORDERS,
+    *ABOUT_WAITING,
 )
 ON_START: tuple[StartRule, ...] = (
     one_start_per_attempt,
@@ -296,6 +301,7 @@ ON_START: tuple[StartRule, ...] = (
     nothing_starts_after_its_task_is_over,
     nothing_starts_after_an_acknowledged_cancel,
     nothing_starts_after_its_job_is_deleted,
+    *ABOUT_CHILDREN,
 )
 AT_REST: tuple[RestRule, ...] = (
     every_acknowledged_job_is_over,

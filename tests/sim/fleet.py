@@ -30,6 +30,7 @@ from tests.sim.disasters import CLOCK_JUMP_S, Disasters
 from tests.sim.fault_store import Change, FaultStore, SharedBucket
 from tests.sim.faults import Kind, Rates, Storm
 from tests.sim.host import Host
+from tests.sim.operators import Operator
 from tests.sim.people import Person
 from tests.sim.plan import Plan
 from tests.sim.world import EPOCH_S, Actor, World
@@ -38,7 +39,7 @@ REST_WITHIN_S = 3600.0
 RECOVERS_WITHIN_S = 45.0
 LOST = (Cause.MACHINE_LOST, Cause.UNDELIVERED)
 MOST_STEPS = 400_000
-ROOMS = ("queued/", "running/", "open/", "cancels/")
+ROOMS = ("queued/", "running/", "open/", "cancels/", "inbox/")
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Fleet:
         self.judge = Judge(self.shared)
         self.shared.watchers.append(self)
         self.judge.seen.machines_may_be_paused = True
+        self.judge.seen.clocks_may_jump = any("clock jumps" in one for one in self.plan.disasters)
         self.judge.seen.lists_may_be_old = Kind.STALE_LIST in self.plan.rates
         self.storm = Storm(self.world, Rates(self.plan.rates))
         self.shared.faults = self.storm
@@ -70,10 +72,14 @@ class Fleet:
             Host(self, f"h{n}", self._disk / f"h{n}", cores=self.plan.cores) for n in range(1, self.plan.hosts + 1)
         ]
         self.ticks = [TickProcess(f"tick{n}", Clocks(self.world, f"c{n}")) for n in range(1, self.plan.ticks + 1)]
-        self.people = [
+        self.people: list[Person | Operator] = [
             Person(f"p{n}", self.world, self.judge, random.Random(f"person {seed} {n}"), self.plan.jobs)
             for n in range(1, self.plan.users + 1)
         ]
+        if self.plan.operated:
+            operating = random.Random(f"operator {seed}")
+            machines = tuple(host.name for host in self.hosts)
+            self.people.append(Operator("p-op", self.world, self.judge, operating, machines))
         self._disasters = Disasters(self, chance)
         self._chance = chance
         self.world.after_step = lambda: bool(self.judge.seen.violations)
@@ -225,7 +231,7 @@ class Fleet:
                 self.world.say(f"{tick.name}: the store did not answer")
             self.world.pause(self.plan.tick_every_s)
 
-    def _start_person(self, person: Person, number: int = 1) -> None:
+    def _start_person(self, person: Person | Operator, number: int = 1) -> None:
         def live() -> None:
             person.live(self._bucket(person.name, Clocks(self.world, person.name), number))
 

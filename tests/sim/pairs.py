@@ -145,7 +145,7 @@ def _ended_retry_unsettled(play: Play, hand: Hand) -> None:
     scene._submitted(play)
     other = play.hand("w0")
     scene._take(play, other)
-    scene._end_only(other, Cause.MOVED)
+    scene._end_only(other, Cause.BARRIER)
 
 
 def _engine_of_mine(play: Play, hand: Hand) -> None:
@@ -158,7 +158,7 @@ def _submit_held(play: Play, hand: Hand) -> None:
 
 
 OVER = {"Completed", "Cancelled"}
-exit_0, retry, retry_at_once = scene.ends(Cause.NONE), scene.ends(Cause.FAILURE), scene.ends(Cause.MOVED)
+exit_0, retry, retry_at_once = scene.ends(Cause.NONE), scene.ends(Cause.FAILURE), scene.ends(Cause.BARRIER)
 fails_for_good = scene.ends(Cause.TIME_LIMIT)
 cancel, cancel_array = scene.cancel_one, scene.cancel_array
 stop_one, delete_one, delete_array = scene.stop_rank(0, ONE), scene.delete_job(ONE), scene.delete_job(ARRAY)

@@ -62,6 +62,8 @@ class Plan:
     disaster_every_s: float
     disasters: tuple[str, ...]
     rates: Mapping[Kind, float]
+    operated: bool = False
+    """Whether somebody requeues tasks, closes machines and pauses the queue."""
 
     @classmethod
     def of(cls, seed: int) -> Plan:
@@ -79,6 +81,7 @@ class Plan:
             disaster_every_s=chance.choice((15.0, 40.0, 90.0)),
             disasters=tuple(one for one in DISASTERS if chance.random() < 0.35),
             rates={kind: HIGHEST[kind] * chance.uniform(0.1, 1.0) for kind in kinds},
+            operated=chance.random() < 0.5,
         )
 
 

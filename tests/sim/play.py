@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stado_coordinator.tick import Tick
-from stado_like.bucket import cancel, claim, delete, end, submit
+from stado_like.bucket import cancel, claim, delete, end, order, submit
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Taken, Unsure
 from stado_like.bucket.end import Seen as SeenEnd
@@ -31,6 +31,7 @@ from tests.sim.faults import NoFaults
 from tests.sim.world import World
 
 TTL_S = 10
+TIMEOUT_S = 300
 ROUNDS = 80
 HELD_ROUNDS = 8
 DAY_S = 25 * 3600.0
@@ -68,6 +69,34 @@ def held(name: str = "gang", tasks: int = 2) -> dict[str, Any]:
     """A job that only a placement may start."""
     task = {"command": "true", "requested_resources": {"machines": tasks}}
     return {"metadata": {"name": name, "workspace": "default"}, "spec": {"start": "Gang", "task_template": task}}
+
+
+def waiting(name: str = "next", awaited: str = "train", state: str = "Completed", tasks: int = 0) -> dict[str, Any]:
+    """A job that starts once the first incarnation of `awaited` came to `state`. `tasks`: an array, capped at two."""
+    made = document(name, tasks, 2 if tasks else 0)
+    made["spec"]["after"] = [{"job": str(id_of(awaited)), "state": state}]
+    return made
+
+
+def child_of(parent: str = "train", name: str = "child", tasks: int = 0) -> dict[str, Any]:
+    made = document(name, tasks, 2 if tasks else 0)
+    made["metadata"]["parent"] = str(id_of(parent))
+    return made
+
+
+def impatient(name: str = "soon", tasks: int = 0, timeout_s: int = TIMEOUT_S) -> dict[str, Any]:
+    """A job whose tasks wait only so long for a machine."""
+    made = document(name, tasks, 2 if tasks else 0)
+    made["spec"]["scheduling_timeout_seconds"] = timeout_s
+    return made
+
+
+def finishing(name: str = "run") -> dict[str, Any]:
+    """Rank 0 serves, rank 1 works, and the run is over when that one is."""
+    one = {"command": "true", "heartbeat_ttl_seconds": TTL_S}
+    groups = [{"name": "serve", "task_template": one}, {"name": "work", "task_template": one}]
+    spec = {"task_groups": groups, "complete_with": "work"}
+    return {"metadata": {"name": name, "workspace": "default"}, "spec": spec}
 
 
 def id_of(name: str = "train", k: int = 1) -> JobId:
@@ -127,6 +156,9 @@ class Play:
         cancel.stop_task(bucket, j, rank)
         self.judge.seen.cancel_acknowledged(j, rank)
 
+    def requeue(self, bucket: Bucket, j: JobId, rank: int = 0) -> None:
+        order.requeue(bucket, j, rank, by="ada")
+
     def delete(self, bucket: Bucket, j: JobId) -> None:
         delete.delete_job(bucket, j)
 
@@ -155,6 +187,7 @@ class Play:
             drainer.work_all()
             for hand in self.hands:
                 hand.resume()
+                hand.obey()
                 hand.finish_all()
             if not self._left():
                 break
@@ -171,7 +204,7 @@ class Play:
                 unless_over(lambda j=j: self.cancel(self.bucket("ada"), j))  # type: ignore[misc]
 
     def _left(self) -> bool:
-        rooms = ("queued/", "running/", "open/", "cancels/")
+        rooms = ("queued/", "running/", "open/", "cancels/", "inbox/")
         return any(key.startswith(rooms) for key in self.shared.contents())
 
     def result(self) -> dict[str, Any]:
@@ -284,6 +317,17 @@ class Hand:
         if ended:
             self.disk.pop(a, None)
         return not ended and (judged or stopped)
+
+    def obey(self) -> None:
+        """Orders in its inbox, as its agent and its supervisors carry them out: a graver stop prevails."""
+        for given in order.stops_for(self.bucket, self.name, {}):
+            kept = self.disk.get(given.attempt)
+            if kept is not None and kept.started:
+                stopped = self.look(given.attempt)
+                if given.attempt in self.disk:
+                    self.end(given.attempt, Cause.REQUESTED if stopped else given.cause)
+            if given.attempt not in self.disk:
+                self.bucket.drop(given.key)
 
     # ---- over and over
 

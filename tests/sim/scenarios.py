@@ -311,7 +311,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("undo", _running, undo),
     Scene("end", _running, ends(Cause.NONE)),
     Scene("end, retry later", _running, ends(Cause.FAILURE)),
-    Scene("end, retry at once", _running, ends(Cause.MOVED)),
+    Scene("end, retry at once", _running, ends(Cause.BARRIER)),
     Scene("end, time limit", _running, ends(Cause.TIME_LIMIT)),
     Scene("end of an array's rank", _running_array, ends(Cause.NONE)),
     Scene("end of an array's rank, retry", _running_array, ends(Cause.MACHINE_LOST)),

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+from stado_like.bucket.finish import task_end
 from stado_like.errors import BadRecord
-from stado_like.job import codec, keys
+from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Claim, End, Heartbeat, Job
-from stado_like.job.states import TaskState
+from stado_like.job.records import Capacity, Claim, End, Final, Heartbeat, Job, Order
+from stado_like.job.states import Cause, JobState, TaskState
 from stado_like.job.terms import Terms, terms_of
+from stado_like.job.wanted import Wanted
 from tests.sim.fault_store import Change, SharedBucket
+
+ORDER_HOLDS_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,20 @@ class Seen:
     finished: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
     ran: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Ranks that once said that they run, or that completed."""
+    came_to: dict[JobId, JobState] = field(default_factory=dict)
+    """What jobs ended as, for ever."""
+    over_at: dict[JobId, int] = field(default_factory=dict)
+    """Since when a job is over for its children: ended, or under a verdict."""
     released: dict[JobId, set[int]] = field(default_factory=lambda: defaultdict(set))
     entries: dict[AttemptId, set[str]] = field(default_factory=lambda: defaultdict(set))
     reported: dict[JobId, str] = field(default_factory=dict)
+    ordered: set[tuple[str, AttemptId, Cause]] = field(default_factory=set)
+    """Orders that came in time: of which worker, about what."""
+    drained: set[str] = field(default_factory=set)
+    """Machines that a person has ever drained."""
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    said: dict[str, Capacity] = field(default_factory=dict)
+    clocks_may_jump: bool = False
     late: set[str] = field(default_factory=set)
     """Keys whose present bytes came by a request that arrived late."""
     refused_ends: int = 0
@@ -107,6 +122,24 @@ class Seen:
         except BadRecord:
             return  # a foreign object; no rule speaks of it
 
+    def _note_inbox(self, change: Change) -> None:
+        if change.after is not None:
+            parsed = keys.parse_order(change.key)
+            order = codec.decode(Order, change.after, change.key)
+            if self.shared.clock.wall_s() - order.decided_at <= ORDER_HOLDS_S:
+                self.ordered.add((parsed.worker, parsed.attempt, order.cause))
+
+    def _note_workers(self, change: Change) -> None:
+        worker = keys.parse_wanted(change.key)
+        if change.after is not None:
+            self.wanted[worker] = codec.decode(Wanted, change.after, change.key)
+            if self.wanted[worker].drain:
+                self.drained.add(worker)
+
+    def _note_capacity(self, change: Change) -> None:
+        if change.after is not None and not change.late:
+            self.said[keys.parse_capacity(change.key)] = codec.decode(Capacity, change.after, change.key)
+
     def _note_jobs(self, change: Change) -> None:
         j = keys.parse_job(change.key)
         if change.after is None:
@@ -144,6 +177,10 @@ class Seen:
             self.beats_after_end[a] += a in self.ends
             if codec.decode(Heartbeat, change.after, change.key).state is TaskState.RUNNING:
                 self.ran[j].add(a.rank)
+        if status.kind in ("verdict", "final") and change.after is not None:
+            self.over_at.setdefault(j, self.tick)
+        if status.kind == "final" and change.after is not None:
+            self.came_to.setdefault(j, codec.decode(Final, change.after, change.key).state)
         if status.kind != "end" or change.after is None:
             return
         a = keys.AttemptId(j, status.rank, status.n)
@@ -158,6 +195,9 @@ class Seen:
         self.released[j].add(a.rank)
         if end.is_final:
             self.finished[j].add(a.rank)
+            if j in self.terms and not self.terms[j].several:
+                self.over_at.setdefault(j, self.tick)
+                self.came_to.setdefault(j, rollup.over(self.terms[j], [task_end(self.terms[j], 0, end)]).state)
             if end.state is TaskState.COMPLETED:
                 self.ran[j].add(a.rank)
 

@@ -9,8 +9,8 @@ import pytest
 
 from stado_like.job.spec import limits
 from tests.sim import matrix
+from tests.sim.catalogue import SCENES
 from tests.sim.scenarios import Scene
-from tests.sim.scenarios_groups import SCENES
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,7 @@ def test_claim_of_a_retry_releases_no_rank_a_second_time(play: Play) -> None:
     again.take(released[0])
     for a in list(again.disk):
         again.end(a)
-    worker.end(keys.AttemptId(j, 0, 1), Cause.MOVED)
+    worker.end(keys.AttemptId(j, 0, 1), Cause.BARRIER)
     retry = next(key for key in play.shared.contents() if ".00000.000002." in key)
     worker.take(retry)
     assert not [key for key in play.shared.contents() if key.startswith(keys.QUEUED_OPEN) and ".00002." in key]

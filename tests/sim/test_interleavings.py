@@ -9,8 +9,9 @@ import pytest
 
 from stado_like.job.spec import limits
 from tests.sim import pairs
+from tests.sim.catalogue import PAIRS
 from tests.sim.faults import Op
-from tests.sim.pairs import PAIRS, Pair, Schedule
+from tests.sim.pairs import Pair, Schedule
 
 
 @pytest.fixture(autouse=True)

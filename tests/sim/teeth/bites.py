@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from tests.sim import matrix, pairs
 from tests.sim.campaign import Tally, run_seed
+from tests.sim.catalogue import PAIRS, SCENES
 from tests.sim.fleet import Fleet
-from tests.sim.pairs import PAIRS
 from tests.sim.plan import Plan
-from tests.sim.scenarios_groups import SCENES
 
 Probe = Callable[[], None]
 

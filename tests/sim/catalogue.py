@@ -1,0 +1,8 @@
+"""Every scene of the crash matrix, and every pair of the interleavings."""
+
+from __future__ import annotations
+
+from tests.sim import pairs, pairs_orders, pairs_waiting, scenarios_groups, scenarios_orders, scenarios_waiting
+
+SCENES = (*scenarios_groups.SCENES, *scenarios_orders.SCENES, *scenarios_waiting.SCENES)
+PAIRS = (*pairs.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS)
