@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -124,3 +125,17 @@ def digest_of(rig: Rig, job: JobId) -> str:
     record = rig.bucket.job(job)
     assert record is not None
     return str(record.document["spec"]["bundle"])
+
+
+def test_files_that_a_task_left_come_back_from_another_machine(far: Rig, tmp_path: Path) -> None:
+    script = "mkdir out; head -c 9437184 /dev/urandom > out/big; : > out/empty; sha256sum out/big; exit 3"
+    words = ("job", "submit", "-J", "keeps", "--restarts", "0", "--collect", "out", "--", "sh", "-c", script)
+    assert stado(far, tmp_path, *words).returncode == 0
+    j = JobId("default", "keeps", 1)
+    end = far.end(j)
+    assert (end.exit_code, end.collected["files"]) == (3, 2)
+    fetched = stado(far, tmp_path, "job", "fetch", "keeps", "got")
+    assert fetched.returncode == 0, fetched.stderr
+    digest = hashlib.sha256((tmp_path / "got/out/big").read_bytes()).hexdigest()
+    assert far.output(j).decode().split()[0] == digest
+    assert (tmp_path / "got/out/empty").read_bytes() == b""
