@@ -17,7 +17,9 @@
     status/<J>/released.json                all that the job waits for has come (`after`)
     status/<J>/{shape,waiting}.json
     cancels/<j>[.<rank>].json               index of verdicts and stops not yet settled
-    logs/<J>/<rank>/<n>/<offset>.log        outputs/, checkpoints/ likewise
+    logs/<J>/<rank>/<n>/<offset>.log        a piece of output
+    outputs/<J>/<rank>/<n>/…                what was collected
+    checkpoints/<J>/<rank>/<n>/…            what was saved for the next attempt: see `checkpoint_keys`
     bundles/<sha256>                        a folder that jobs were submitted with, named by its own digest
     capacity/<worker>.json  workers/<worker>.json
     config/workspaces/<ws>.json             what a workspace may have
