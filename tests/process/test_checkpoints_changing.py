@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
+from stado_like.ambient import REAL
 from stado_like.bucket import checkpoints
 from stado_like.errors import StoreUnavailable
 from stado_like.job.checkpoint import Ref
 from stado_like.store.protocol import Unknown, Write
 from stado_worker.checkpoints.restore import Restoring
+from stado_worker.checkpoints.saving import Saver
 from stado_worker.checkpoints.scan import scan
-from stado_worker.checkpoints.sending import Sizes
+from stado_worker.checkpoints.sending import Sender, Sizes
+from stado_worker.shim.life import Life
 from stado_worker.shim.preparing import GivenUp
 from tests.builders_checkpoints import Bench, tree, write
+from tests.process.rig import until
 
 
 @pytest.fixture
@@ -207,3 +212,47 @@ def test_two_thousand_small_files_take_a_few_requests(bench: Bench) -> None:
     assert len(bench.keys) == 2
     bench.next(2)
     assert scan(os.fsencode(bench.folder(2))).links == {} and tree(bench.folder(2)) == tree(here)
+
+
+# ---- when the process is gone
+
+
+def ended(bench: Bench, sender: Sender, final_s: float = 60.0) -> Saver:
+    """A saver whose process has just gone, once it is finished."""
+    life = Life(REAL, 0.0, REAL.boot_s())
+    saver = Saver(life, REAL, 3600.0, final_s)
+    saver.begin(sender)
+    until(saver.is_finished, 20, "the last round is over")
+    return saver
+
+
+def test_directory_that_the_program_removed_holds_nothing_up_and_forgets_nothing(bench: Bench) -> None:
+    here = bench.folder(1)
+    write(here, "state", b"x")
+    sender = bench.sender()
+    assert sender.save() == Ref(1, 1)
+    shutil.rmtree(here)
+    saver = ended(bench, sender)
+    assert (saver.saved, saver.notes) == (True, ())
+    restored = bench.next(2)[1]
+    assert restored is not None and restored.manifest.ref == Ref(1, 1)
+
+
+def test_trouble_of_the_disk_is_not_waited_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(bench.folder(1), "state", b"x")
+
+    def refusing(path: Any, *rest: Any, **more: Any) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    saver = ended(bench, bench.sender())
+    assert not saver.saved
+    (note,) = saver.notes
+    assert note == "its last checkpoint was not uploaded: [Errno 5] Input/output error; it saved none before"
+
+
+def test_without_time_for_a_last_upload_none_is_begun(bench: Bench) -> None:
+    write(bench.folder(1), "state", b"x")
+    saver = ended(bench, bench.sender(), final_s=0)
+    assert not saver.saved and bench.keys == []
+    assert saver.notes == ("its last checkpoint was not uploaded within 0 s; it saved none before",)

@@ -109,28 +109,36 @@ class Saver:
                 self._wake.clear()
                 continue
             stop_seen, final_begun = stopping, final
-            self.trouble = self._round(final)
-            if final and not self.trouble:
-                self.saved = True
+            self.trouble, again = self._round(final)
+            if final and not again:
+                self.saved = not self.trouble
                 return
             retry_s = min(2 * retry_s, RETRY_MOST_S) if self.trouble else RETRY_FIRST_S
             wait_s = min(retry_s, self._interval_s) if self.trouble else self._interval_s
             due_s = self._ambient.boot_s() + wait_s
 
-    def _round(self, final: bool) -> str:
-        """Returns what went wrong. Whatever it is, the process goes on, and the next round tries again."""
+    def _round(self, final: bool) -> tuple[str, bool]:
+        """Returns what went wrong, and whether waiting may help when the process is gone: only the store may come back.
+        While the process goes on, the next round tries again in any case."""
         assert self._sender is not None
         try:
             made = self._sender.save(still=final)
-        except (StoreError, BadRecord, Refused, GivenUp) as trouble:
-            return trouble.message
+        except StoreError as trouble:
+            return trouble.message, True
+        except (BadRecord, Refused, GivenUp) as trouble:
+            return trouble.message, False
         except OSError as trouble:
-            return str(trouble)
+            return str(trouble), False
         except Exception as bug:
             # It belongs to this attempt's checkpoint: a thread that dies without a word would look like an outage.
-            return f"{type(bug).__name__}: {bug}"
+            return f"{type(bug).__name__}: {bug}", False
         self.newest = made or self.newest
-        return ""
+        return "", False
+
+    @property
+    def _waited(self) -> str:
+        late = self._give_up_boot_s is not None and self._ambient.boot_s() >= self._give_up_boot_s
+        return f" within {self._final_s:g} s" if late else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -143,5 +151,5 @@ class Saver:
         if not self.saved and not self._life.fenced:
             newest = f"the newest is {self.newest}" if self.newest is not None else "it saved none before"
             why = f": {self.trouble}" if self.trouble else ""
-            notes.append(f"its last checkpoint was not uploaded within {self._final_s:g} s{why}; {newest}")
+            notes.append(f"its last checkpoint was not uploaded{self._waited}{why}; {newest}")
         return tuple(notes)

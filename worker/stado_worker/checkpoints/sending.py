@@ -128,6 +128,8 @@ class Sender:
         """
         self._unreadable.clear()
         self._waits = 0 if still else WAITS
+        if not os.path.isdir(self._root):
+            return None  # the program removed it: nothing to save, and no reason to forget what was
         tree = scan(self._root)
         taken: set[bytes] = set()
         for _ in range(PASSES):
@@ -225,6 +227,7 @@ class Sender:
 
     def _take(self, changed: dict[bytes, Seen]) -> set[bytes]:
         """Returns the large files that stood still."""
+        self._bucket.now()  # the very first request of a process is bounded in time: not one that carries gigabytes
         pack = _Pack()
         large = set()
         for path, scanned in sorted(changed.items()):
