@@ -15,6 +15,7 @@ from typing import Any
 
 from stado_coordinator.lock import Lock
 from stado_coordinator.report import Report
+from stado_coordinator.waits import Waits
 from stado_like.bucket.apply import Did, apply, describe
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory, load_world
@@ -51,6 +52,7 @@ class Tick:
         self.bucket = Bucket(MeteredStore(bucket.store, self.meter), ambient=bucket.ambient, budget_s=bucket.budget_s)
         self.lock = Lock(self.bucket)
         self.memory = Memory()
+        self._waits = Waits()
         self._resident = resident
         self._reap_now = reap_now
         self._log = log
@@ -92,8 +94,16 @@ class Tick:
                 report.superseded = True
                 report.deferred.append((name, "another tick has taken this store over; this one stopped"))
                 break
+        if not report.superseded:
+            self._note_waits(world, report)
         report.at = self.bucket.now()
         return report
+
+    def _note_waits(self, world: World, report: Report) -> None:
+        try:
+            report.passes["waits"] = self._waits.note(self.bucket, world.waiting)
+        except StoreError as failed:
+            report.deferred.append(("waits", failed.message))
 
     def _pass(self, name: str, actions: tuple[Action, ...], report: Report) -> bool:
         """Carry out one pass. False: this tick was superseded."""

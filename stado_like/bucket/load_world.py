@@ -26,6 +26,7 @@ from stado_like.store.protocol import Page, Row, Stat, Unchanged
 SWEPT_A_TICK = 50
 ENTRIES_A_TICK = 50
 LYING_S = 600.0
+WAITING_S = 20.0
 HEADS_AT_ONCE = 64
 SETTLED_REMEMBERED = 200_000
 TTLS_REMEMBERED = 10_000
@@ -125,6 +126,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
         queued=queued,
         lying=tuple(one for one, since in entries if now - since >= LYING_S),
+        waiting=tuple(one for one, since in entries if now - since >= WAITING_S),
         orders=tuple(one for one in orders if one.kind == "stop"),
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),

@@ -140,7 +140,8 @@ class World:
 
     `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others, `waiters` those that
     wait for other jobs, `children` those that have a parent; `late` the attempts that waited too long to start.
-    `queued` is a page of queued/open; `lying` are the entries of a page of all indexes that have lain there for long;
+    `queued` is a page of queued/open; `waiting` are the entries of a page of all indexes that
+    have lain there for longer than a tick, `lying` for ten minutes;
     `orders` are the stop orders in all inboxes. `unread` maps what could not be listed (running, capacity, later,
     cancels, open, groups, after, children, overdue, queued, entries, orders, jobs, observed) to why. `armed_here_s`
     says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
@@ -160,6 +161,7 @@ class World:
     late: tuple[Late, ...] = ()
     queued: tuple[Entry, ...] = ()
     lying: tuple[LyingEntry, ...] = ()
+    waiting: tuple[LyingEntry, ...] = ()
     orders: tuple[Order, ...] = ()
     observed: Observed = field(default_factory=Observed)
     armed_here_s: Mapping[str, float] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from stado_like.job.records import Budgets, Change, End, Final, Heartbeat, Job, 
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import ACTIVE_TASK, Cause, JobState, TaskState
 from stado_like.job.terms import Terms, display_name
+from stado_like.job.waits import Waiting
 from stado_like.planning import lanes
 from stado_like.reading import waiting
 from stado_like.reading.live import Live, of_claim, of_heartbeat
@@ -58,8 +59,11 @@ class Reading:
     around: Surroundings
     claims: frozenset[int]
     """Ranks of a several-task job whose open attempt may be claimed, by one listing."""
+    hint: Found[Waiting] | None = None
+    """Why it waits, as a tick noted it."""
     groups: dict[str, str] = field(default_factory=dict)
-    """What each group that was not released waits for, once somebody asked; empty: for a tick."""
+    """What each group that was not released waits for, once somebody asked; empty: for a tick. Under no name: what the
+    job waits for."""
 
 
 def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) -> JobView:
@@ -70,7 +74,8 @@ def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) ->
     rolled = _job_state(reading, tasks)
     started = min((one.started_at for task in tasks for one in task.attempts if one.started_at), default=0.0)
     finished = _finished_at(reading, tasks, rolled)
-    told = job_story(reading.job, reading.terms, tasks, rolled, finished, verdict=_early_verdict(reading))
+    waits = reading.hint.record.history.changes if reading.hint is not None else ()
+    told = job_story(reading.job, reading.terms, tasks, rolled, finished, verdict=_early_verdict(reading), waits=waits)
     return JobView(
         id=j,
         job=reading.job,
@@ -132,7 +137,15 @@ def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
     claims: frozenset[int] = frozenset()
     if terms.several and not over:
         claims = frozenset(a.rank for a in claimed(bucket, keys.running_of(j)))
-    return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims)
+    hint = _hint(bucket, j) if "waiting" in listed.own else None
+    return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims, hint)
+
+
+def _hint(bucket: Bucket, j: JobId) -> Found[Waiting] | None:
+    try:
+        return bucket.read(Waiting, keys.waiting(j))
+    except BadRecord:
+        return None  # a hint that cannot be read is none
 
 
 def claimed(bucket: Bucket, prefix: str) -> list[AttemptId]:

@@ -1,9 +1,9 @@
 """Why a task waits, as far as a reader can tell without planning.
 
-The order of the questions: is the job being stopped; has its lane come to it, are the groups up that its own waits for;
-does a retry wait for its time; is it on the queue at all; may only a placement start it; is there a worker. A tick is
-named as missing only where only a tick can help: a retry that is due and was not moved, a job whose entries were never
-written, a group whose time has come.
+The order of the questions: is the job being stopped; does it wait for other jobs; has its lane come to it, are the
+groups up that its own waits for; does a retry wait for its time; is it on the queue at all; may only a placement start
+it; is there a worker. A tick is named as missing only where only a tick can help: a retry that is due and was not
+moved, a job whose entries were never written, a group or a job whose time has come.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stado_like.bucket import entries, groups, lanes
+from stado_like.bucket import awaited, entries, groups, lanes
 from stado_like.bucket.load import TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.job import keys, reasons
 from stado_like.job.records import End
 from stado_like.job.states import Cause
 from stado_like.job.terms import Terms
+from stado_like.planning import awaited as awaited_rule
 from stado_like.planning import groups as group_rule
 from stado_like.reading.shapes import iso
-from stado_like.reading.surroundings import Surroundings
+from stado_like.reading.surroundings import TICK_QUIET_S, Surroundings
 
 if TYPE_CHECKING:
     from stado_like.reading.view import Reading
@@ -40,6 +41,8 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
     terms = reading.terms
     if reading.verdict is not None:
         return Waits(verdict_reason(reading.verdict))
+    if terms.after and task.last is None and "released" not in reading.listed.own:
+        return Waits(_awaited(reading))
     if task.open is None or not task.released:
         return Waits(_unreleased(reading, task.rank))
     due_at = _restart_at(task.last)
@@ -48,6 +51,17 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
     if not first:
         return Waits(no_room(reading.around, terms, task.rank), due_at)
     return Waits(_first(reading, task, due_at, now), due_at)
+
+
+def _awaited(reading: Reading) -> str:
+    if "" not in reading.groups:
+        came = awaited.awaited(reading.bucket, reading.terms, {})
+        reading.groups[""] = awaited_rule.why_waits(reading.j, came)
+    return reading.groups[""] or awaits_a_tick(reading.around)
+
+
+def awaits_a_tick(around: Surroundings) -> str:
+    return reasons.WAITING_TO_START if around.ticks else no_tick(around)
 
 
 def _unreleased(reading: Reading, rank: int) -> str:
@@ -88,9 +102,27 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
         return reasons.queue_paused(reading.around.pause.why)
     if task.last is not None and not reading.around.workers:
         return no_room(reading.around, terms, task.rank)
+    hinted = _hinted(reading, a)
+    if hinted:
+        return hinted
     if task.last is not None and task.last.restart:
         return restart_reason(task.last)
     return no_room(reading.around, terms, task.rank)
+
+
+def _hinted(reading: Reading, a: keys.AttemptId) -> str:
+    """What a tick noted of this attempt, while ticks come and it is young. Not of the machines: those are asked here,
+    later than the tick did."""
+    found = reading.hint
+    if found is None or found.record.attempt != str(a) or found.age_s > TICK_QUIET_S:
+        return ""
+    said = found.record.reason
+    if said == reasons.WAITING_TO_START or said.startswith(_NO_MACHINE) or not reading.around.ticks:
+        return ""
+    return said
+
+
+_NO_MACHINE = reasons.no_machine_fits(0, 0).partition(":")[0]
 
 
 def is_unreleased(reading: Reading, rank: int) -> bool:
