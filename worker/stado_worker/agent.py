@@ -270,7 +270,11 @@ class Agent:
 
     def _admit(self, now_s: float) -> None:
         here = (self._candidates.version, len(self._holdings))
-        if not self.claiming or not self._inbox.lets_claim or (here == self._looked_at and now_s < self._look_again_s):
+        if (
+            not self.claiming
+            or not self._inbox.lets_claim()
+            or (here == self._looked_at and now_s < self._look_again_s)
+        ):
             return
         for _ in range(PAGES_A_STEP):
             if self._claim_what_fits() or not self._candidates.read_on():

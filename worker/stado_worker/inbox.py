@@ -43,10 +43,9 @@ class Inbox:
         self._pause: Pause | None = None
         self._said = ""
 
-    @property
     def lets_claim(self) -> bool:
         """Whether the queue goes on, as far as is known. What is wanted of the machine is in what it offers."""
-        return self._read_once and self._pause is None
+        return self._read_once and self._pause is None  # guard: wishes before claims
 
     # ---- what is due
 

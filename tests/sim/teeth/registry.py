@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, traces
+from tests.sim.teeth import below, ordered, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -160,6 +160,11 @@ TEETH: tuple[Tooth, ...] = (
     # ---- what attempts leave
     tooth(f"{BUCKET}/checkpoints.py", "look before old checkpoints go", "collect", {"if ended or buried:": "if False:"},
           below.zombie_removes_nothing_that_the_next_attempt_builds_on),
+    # ---- orders, and what a person wants
+    tooth(f"{BUCKET}/order.py", "order in time", "_read", {"if not is_in_time(found):": "if False:"},
+          ordered.order_of_ten_minutes_ago_stops_nothing),
+    tooth("worker/stado_worker/inbox.py", "wishes before claims", "Inbox.lets_claim", {"self._read_once and ": ""},
+          ordered.machine_whose_record_nobody_understands_takes_nothing_at_its_start),
     # ---- the worker, the coordinator
     tooth("worker/stado_worker/endings.py", "only our own claim is undone", "_undeliver", {"if ours:": "if True:"},
           below.claim_of_another_is_not_undone),
