@@ -112,6 +112,7 @@ JOB_ROWS: list[Row] = [
         ABSENT,
         ("default.train.1", "a-b.Train_2.12"),
         ("", "train", "train.1", "default/train.1", "default.train", "default.train.0", "default.a.b.1", "d.train.1 "),
+        beside={"spec.task_template.checkpoint.dir": "state"},
     ),
     text("spec.cwd", ABSENT, ("/", "/home/a b/ü", "/" + "a" * 4094), ("", "relative", "./x", "/" + "a" * 4095)),
     text("spec.workdir", ABSENT, ("/data", "sub/dir", ".", "a..b"), ("", "..", "a/../b", "a" * 4096)),

@@ -64,6 +64,7 @@ Where both vocabularies speak, `start` and `on_failure` win, and `policy` is sto
 - `task_template` is required unless `task_groups` is set, and left out when it is.
 - An array needs `start: Independent` (or no `start`) and cannot have `task_groups`. `array.size` may be left out
   where `indices` or `entries` give it; all that are given have the same length. Indices ascend.
+- `checkpoint_from` needs a `checkpoint.dir`.
 - `start: MinAvailable` needs `min_available`, and nothing else may have it; where the document alone says the number
   of tasks, it is at most that. A job has at most 10000 tasks.
 - `lifetime: Service` makes every `restart_policy` `Always`, and has no array, no `on_failure: FailJob`, no

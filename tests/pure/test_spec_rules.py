@@ -115,6 +115,11 @@ BROKEN: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
         {"min_available": "Required with start: MinAvailable"},
     ),
     (
+        rules.checkpoint_from_has_a_directory,
+        job(checkpoint_from="default.train.1"),
+        {"checkpoint_from": "Needs task_template.checkpoint.dir: there the checkpoint is laid out"},
+    ),
+    (
         rules.min_available_goes_with_its_start,
         job(min_available=1),
         {"min_available": "Only with start: MinAvailable, got start: Independent"},

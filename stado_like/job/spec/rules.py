@@ -178,6 +178,12 @@ def min_available_goes_with_its_start(spec: Mapping[str, Any]) -> Complaints:
     return {}
 
 
+def checkpoint_from_has_a_directory(spec: Mapping[str, Any]) -> Complaints:
+    if not _given(spec, "checkpoint_from") or any(template.get("checkpoint") for _, template in templates(spec)):
+        return {}
+    return {"checkpoint_from": "Needs task_template.checkpoint.dir: there the checkpoint is laid out"}
+
+
 def service_never_completes(spec: Mapping[str, Any]) -> Complaints:
     if spec.get("lifetime") != "Service":
         return {}
@@ -318,6 +324,7 @@ SPEC_RULES: Final[tuple[Rule, ...]] = (
     array_indices_ascend,
     array_entries_fit,
     min_available_goes_with_its_start,
+    checkpoint_from_has_a_directory,
     service_never_completes,
     gang_has_no_order,
     group_names_are_unique,
