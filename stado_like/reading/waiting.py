@@ -3,7 +3,8 @@
 The order of the questions: is the job being stopped; does it wait for other jobs; has its lane come to it, are the
 groups up that its own waits for; does a retry wait for its time; is it on the queue at all; may only a placement start
 it; is there a worker. A tick is named as missing only where only a tick can help: a retry that is due and was not
-moved, a job whose entries were never written, a group or a job whose time has come.
+moved, a job whose entries were never written or that only a placement may start, a group or a job whose time has
+come.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
     if not any(here) and not any(bucket.present(keys.running(a))) and not any(bucket.present(keys.end(a))):
         return created_by_a_tick(reading.around)
     if terms.held:
-        return terms.held
+        return _hinted(reading, a) or held(reading.around, terms)
     if reading.around.pause is not None:
         return reasons.queue_paused(reading.around.pause.why)
     if task.last is not None and not reading.around.workers:
@@ -173,13 +174,19 @@ def _preemptor(last: End) -> str:
 def no_room(around: Surroundings, terms: Terms, rank: int = 0) -> str:
     """Why an entry is not claimed yet: only a placement may start it, the queue is paused, or no machine fits."""
     if terms.held:
-        return terms.held
+        return held(around, terms)
     if around.pause is not None:
         return reasons.queue_paused(around.pause.why)
     nodes = around.nodes(terms, rank)
     if not any(node.fits for node in nodes):
         return reasons.no_machine_fits(sum(one.is_ready for one in around.workers), len(nodes))
     return reasons.WAITING_TO_START
+
+
+def held(around: Surroundings, terms: Terms) -> str:
+    """Of a job that only a placement may start: why, or that nobody places."""
+    waits_for_a_tick = terms.held in (reasons.WAITING_TO_START, reasons.WAITING_TO_BE_CREATED)
+    return no_tick(around) if waits_for_a_tick and not around.ticks else terms.held
 
 
 def no_tick(around: Surroundings) -> str:

@@ -58,6 +58,7 @@ def test_held_job_waits_where_no_worker_looks_and_says_why(
     bucket: Bucket, spec: dict[str, Any], count: int | None, reason: str
 ) -> None:
     worker(bucket, free=Room(cpu_millis=64_000, memory_bytes=64 << 30, gpus=64))
+    Tick(bucket).step()
     j = submit(bucket, **spec)
     assert not rows(bucket, keys.QUEUED_OPEN) and len(rows(bucket, keys.QUEUED_HELD)) == (count or 1)
     shown = job_json(read_job(bucket, j))
@@ -66,6 +67,16 @@ def test_held_job_waits_where_no_worker_looks_and_says_why(
     (row,) = list_jobs(bucket, Wanted()).rows
     assert row_json(row)["reason"] == reason and row_json(row)["expected_task_count"] == count
     assert {one.name: one.count for one in queue_status(bucket).indexes}["held"] == (count or 1)
+
+
+@pytest.mark.parametrize(("spec", "since"), [(GANG, "no tick on this store since it was made"), (TROUBLED, "Cannot")])
+def test_held_job_says_that_nobody_ticks_unless_no_tick_could_help(
+    bucket: Bucket, spec: dict[str, Any], since: str
+) -> None:
+    j = submit(bucket, **spec)
+    assert read_job(bucket, j).reason.startswith(since)
+    (row,) = list_jobs(bucket, Wanted()).rows
+    assert row.reason.startswith(since)
 
 
 def test_no_worker_hears_of_a_held_job_or_takes_it(bucket: Bucket) -> None:
