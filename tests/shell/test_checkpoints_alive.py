@@ -104,7 +104,7 @@ def test_rerun_from_checkpoint_needs_one(clock: Clock) -> None:
     with pytest.raises(Refused, match=r"has no checkpoint\.dir"):
         plain.rerun(from_checkpoint=True)
     train = client.submit(command=["true"], name="train", array="2", checkpoint_dir="state")
-    with pytest.raises(Refused, match="no task of the job .* has left a complete checkpoint"):
+    with pytest.raises(Refused, match=r"no task of the job .* has left a complete checkpoint"):
         train.rerun(from_checkpoint=True)
     made = Manifest(f"{train.id}.00001.000001", Ref(1, 1), 1.0, directories={b"a": 0o700})
     checkpoints.publish(bucket, Shelf(train.id, 1), made)
