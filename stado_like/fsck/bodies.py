@@ -33,6 +33,7 @@ from stado_like.job.records import (
     Verdict,
 )
 from stado_like.job.terms import Terms
+from stado_like.job.wanted import Pause, Wanted
 from stado_like.job.workspace import Workspace
 
 STATE_KINDS: Mapping[str, type[Any]] = {
@@ -40,6 +41,7 @@ STATE_KINDS: Mapping[str, type[Any]] = {
     keys.TICK_LOCK: TickLock,
     keys.OBSERVED: Observed,
     keys.CLUSTER: Cluster,
+    keys.PAUSE: Pause,
 }
 
 
@@ -144,10 +146,10 @@ def check_tombstones(bucket: Bucket, buried: Iterable[JobId]) -> Findings:
 
 
 def check_state(bucket: Bucket, key: str) -> Findings:
-    """One record of state/ or config/, where its kind is known."""
+    """One record of state/, config/, workers/ or the pause, where its kind is known."""
     if key.startswith(keys.WORKSPACES):
         yield from _one(bucket, key, Workspace, key[len(keys.WORKSPACES) :].removesuffix(".json"), "name")
         return
-    kind = STATE_KINDS.get(key)
+    kind = Wanted if key.startswith(keys.WANTED) else STATE_KINDS.get(key)
     if kind is not None:
         yield from _one(bucket, key, kind, "")

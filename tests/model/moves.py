@@ -50,7 +50,8 @@ class Moves(Model):
             "stale orders are ignored",
             "an order that landed two minutes after it was decided stops nothing",
             "nobody wants",
-            setting=A_DRAIN,
+            "order in time",
+            A_DRAIN,
         ),
         Rule("orders are numbered", "a burnt order does not stand in the way of the next", STUCK, setting=A_DRAIN),
         Rule(

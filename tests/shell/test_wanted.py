@@ -7,6 +7,7 @@ import pytest
 
 from stado_like.bucket import pausing, workers
 from stado_like.bucket.bucket import Bucket
+from stado_like.fsck.check import check
 from stado_like.job import codec, keys
 from stado_like.job.records import Doorbell, Held
 from stado_like.job.wanted import Wanted
@@ -106,6 +107,16 @@ def test_drain_of_the_host_of_a_completed_job_makes_no_new_attempt(bucket: Bucke
         workers.uncordon(bucket, "w1")
     after = sorted(row.key for row in bucket.store.list("").rows if not row.key.startswith(("workers/", "state/")))
     assert after == before
+
+
+def test_check_names_records_that_cannot_be_read(bucket: Bucket) -> None:
+    workers.drain(bucket, "w1")
+    pausing.pause(bucket)
+    assert check(bucket, audit=True).findings == []
+    bucket.store.put(keys.wanted("w2"), b"{")
+    bucket.store.put(keys.PAUSE, b'{"v": 99}')
+    found = {(one.key, one.code) for one in check(bucket, audit=True).findings}
+    assert found == {("workers/w2.json", "record-unreadable"), ("queue/pause.json", "record-newer")}
 
 
 # ---- the queue
