@@ -113,6 +113,8 @@ class Hold:
     priority: int
     starts_at: float = 0.0
     whole: bool = False
+    created_ms: int = 0
+    """Of the job: what comes before it in the queue does not mind the hold."""
 
 
 @dataclass(frozen=True, slots=True)
