@@ -9,10 +9,10 @@ the next tick; it goes last.
 
 from __future__ import annotations
 
-from stado_like.bucket import entries, load
+from stado_like.bucket import entries, finish, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, NotFound
-from stado_like.job import keys
+from stado_like.job import keys, rollup
 from stado_like.job.keys import JobId
 from stado_like.job.records import Job, Pointer, Tombstone
 from stado_like.job.terms import Terms
@@ -51,7 +51,9 @@ def terminal_state(bucket: Bucket, j: JobId, terms: Terms) -> str | None:
         final = bucket.final(j)
         return final.state.value if final is not None else None
     task = load.task_now(bucket, j, 0, load.list_status(bucket, j))
-    return task.last.state.value if task.is_over and task.last is not None else None
+    if not task.is_over or task.last is None:
+        return None
+    return rollup.over(terms, [finish.task_end(terms, 0, task.last)]).state.value
 
 
 def finish_deletion(bucket: Bucket, j: JobId, job: Job | None) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
 from typing import Any, Final
 
 from stado_like.job import reasons
@@ -49,18 +51,21 @@ REASON_CODES: Final[Mapping[str, str]] = {reasons.PARENT_TERMINATED: "ParentJobT
 
 
 def events_of(view: JobView) -> list[Event]:
-    """Every event of a job, oldest first; of one instant, those of its tasks before its own, by rank."""
-    found = [(one.change.at, rank, number, _event(view, task, one)) for rank, number, task, one in _told(view)]
-    return [event for *_, event in sorted(found, key=lambda one: one[:3])]
-
-
-def _told(view: JobView) -> list[tuple[int, int, TaskView | None, Told]]:
-    told: list[tuple[int, int, TaskView | None, Told]] = []
+    """Every event of a job, oldest first; of one instant, those of its tasks before its own, by rank. What follows in a
+    task's own story follows here too, though two who wrote it had clocks that differ; a job's end is last."""
+    found: list[tuple[float, int, int, Event]] = []
     for task in view.tasks:
-        told += ((task.rank, number, task, one) for number, one in enumerate(task.story))
-    after = len(view.tasks)
-    told += ((-1 if number == 0 else after, number, None, one) for number, one in enumerate(view.story))
-    return told
+        found += _in_order(task.rank, [_event(view, task, one) for one in task.story])
+    own = _in_order(len(view.tasks), [_event(view, None, one) for one in view.story])
+    if view.is_over and own:
+        own[-1] = (inf, *own[-1][1:])
+    created = [(at, -1, number, event) for at, _, number, event in own[:1]]
+    return [event for *_, event in sorted([*created, *found, *own[1:]], key=lambda one: one[:3])]
+
+
+def _in_order(rank: int, events: list[Event]) -> list[tuple[float, int, int, Event]]:
+    latest = accumulate((event.change.at for event in events), max)
+    return [(at, rank, number, event) for number, (at, event) in enumerate(zip(latest, events, strict=True))]
 
 
 def _event(view: JobView, task: TaskView | None, one: Told) -> Event:

@@ -18,6 +18,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, NotFound, UsageError
 from stado_like.job import keys
 from stado_like.job.keys import JobId
+from stado_like.reading.shapes import iso
 from stado_like.store.protocol import list_all
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -107,7 +108,8 @@ def no_such_job(bucket: Bucket, meant: Meant) -> NotFound:
     buried = _buried(bucket, meant)
     if buried:
         return NotFound(
-            f"the job {meant} was deleted ({', '.join(buried)})", "`stado job list --deleted` shows what was deleted."
+            f"the job {meant} was deleted ({', '.join(map(str, buried))}){_epitaph(bucket, max(buried))}",
+            "`stado job list --deleted` shows what was deleted.",
         )
     named = sorted({j.name for j in _jobs_in(bucket, keys.jobs_of(meant.workspace))})
     near = get_close_matches(meant.name, named, n=3, cutoff=0.5)
@@ -125,7 +127,7 @@ def no_such_job(bucket: Bucket, meant: Meant) -> NotFound:
     return NotFound(f"there is no job {meant} in {url}", "`stado job list --all` shows every job.")
 
 
-def _buried(bucket: Bucket, meant: Meant) -> list[str]:
+def _buried(bucket: Bucket, meant: Meant) -> list[JobId]:
     found = []
     for row in list_all(bucket.store, f"{keys.DELETED}{meant.workspace}.{meant.name}."):
         try:
@@ -133,5 +135,19 @@ def _buried(bucket: Bucket, meant: Meant) -> list[str]:
         except BadRecord:
             continue  # not a tombstone, so nothing was buried under it
         if (j.workspace, j.name) == (meant.workspace, meant.name) and meant.k in (0, j.k):
-            found.append(str(j))
+            found.append(j)
     return found
+
+
+def _epitaph(bucket: Bucket, j: JobId) -> str:
+    """`: it had ended Completed; deleted at … by ann`, as far as its tombstone tells."""
+    try:
+        stone = bucket.tombstone(j)
+    except BadRecord:
+        return ""
+    if stone is None:
+        return ""
+    ended = f": it had ended {stone.state}" if stone.state else ""
+    when = f"deleted at {iso(stone.at)}" if stone.at else ""
+    by = f" by {stone.by}" if when and stone.by else ""
+    return f"{ended}{'; ' if ended and when else ': ' if when else ''}{when}{by}"

@@ -218,12 +218,13 @@ def _between(
 def _moments(
     tasks: Sequence[TaskView], verdict: Verdict | None, waits: Iterable[Change]
 ) -> Iterator[tuple[float, int, tuple[int, Told] | Verdict | Change]]:
-    """What happened when; of one instant, in the order of a task's own story."""
+    """What happened when; of one instant, in the order of a task's own story, and never against it."""
     number = 0
     for rank, task in enumerate(tasks):
+        at = 0.0
         for one in task.story[1:]:
-            number += 1
-            yield one.change.at, number, (rank, one)
+            number, at = number + 1, max(at, one.change.at)
+            yield at, number, (rank, one)
     if verdict is not None and verdict.early:
         yield verdict.at, 0, verdict
     for change in waits:

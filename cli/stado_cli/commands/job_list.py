@@ -11,6 +11,9 @@ from stado_cli.job_text import STYLES, row_counts
 from stado_cli.opening import open_client, set_aside, states
 from stado_cli.output import Column, column, times
 
+DELETED = "Deleted"
+"""No state of a job: what a list shows of a tombstone."""
+
 
 @click.command()
 @click.option("--state", "wanted_states", multiple=True, metavar="S", help="Only jobs in this state; may be repeated.")
@@ -70,7 +73,8 @@ def _deleted(context: Context, workspace: str, limit: int | None) -> None:
             "name": j.name,
             "workspace": j.workspace,
             "incarnation": j.k,
-            "state": stone.state or None,
+            "state": DELETED,
+            "ended_as": stone.state or None,
             "created_at": times.iso(stone.created_ms / 1000) if stone.created_ms else None,
             "deleted_at": times.iso(stone.at),
             "deleted_by": stone.by or None,
@@ -81,7 +85,8 @@ def _deleted(context: Context, workspace: str, limit: int | None) -> None:
         column("JOB", "name"),
         column("WORKSPACE", "workspace"),
         column("INCARNATION", "incarnation", right=True),
-        column("ENDED AS", "state"),
+        column("STATE", "state"),
+        column("ENDED AS", "ended_as"),
         column("DELETED AT", "deleted_at"),
         column("BY", "deleted_by"),
     ]
