@@ -47,6 +47,9 @@ def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
         labels=ask.labels,
         apart=ask.apart,
         needs=ask.needs,
+        gpu_kind=ask.gpu_kind,
+        ports=ask.ports,
+        node_share=ask.node_share,
         becomes=becomes,
     )
 
@@ -63,6 +66,9 @@ def ask_in(entry: Entry) -> Ask:
         labels=entry.labels,
         apart=entry.apart,
         needs=entry.needs,
+        gpu_kind=entry.gpu_kind,
+        ports=entry.ports,
+        node_share=entry.node_share,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from stado_like.job.hardware import ANY_GPU, NO_PORT, GpuKind, PortAsk
 from stado_like.job.spec import limits
 
 
@@ -29,11 +30,19 @@ class Ask:
     """Never on a machine that holds a task with the same word here; empty: with anybody."""
     needs: Mapping[str, str] = field(default_factory=dict)
     """Abilities the machine must have, each with what a machine without it says."""
+    gpu_kind: GpuKind = ANY_GPU
+    """Which GPUs; any, where it says nothing."""
+    ports: PortAsk = NO_PORT
+    node_share: int = 0
+    """Ten-thousandths of the machine's cores and memory, instead of so many; 0: so many."""
+    devices: tuple[str, ...] = ()
+    """The ids of the GPUs chosen for it on its machine; empty until it is claimed, or where nobody described any."""
 
     @property
     def is_picky(self) -> bool:
         """More than cores, memory and GPUs: an entry's name alone does not say it."""
-        return bool(self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs)
+        here = self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs
+        return bool(here or self.node_share or self.ports.kind or not self.gpu_kind.is_any)
 
 
 @dataclass(frozen=True, slots=True)

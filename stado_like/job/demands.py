@@ -1,9 +1,10 @@
 """What a template demands of its machine beyond room, and what of it only a placement can decide.
 
-Two lists keep the promise that nothing runs as something else than was asked. An *ability* is asked of one machine
-(containers, drives, RDMA, a kind of GPU): a worker that does not announce it is passed over, with the sentence that
-stands beside it here. What concerns several tasks at once (a gang, a rack for all of them) no worker can judge by
-itself: such tasks wait in `queued/held` for a placement.
+Three lists keep the promise that nothing runs as something else than was asked. An *ability* is asked of one machine
+(containers, drives): a worker that does not announce it is passed over, with the sentence that stands beside it here.
+Hardware (a kind of GPU, a port, a share of a machine) is compared with what the machine says it has. What concerns
+several tasks at once (a gang, a rack for all of them) no worker can judge by itself: such tasks wait in `queued/held`
+for a placement.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import Any, Final
 
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
+from stado_like.job.hardware import CARD, NO_PORT, GpuKind, PortAsk
 from stado_like.job.shape import Shape
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 CONTAINER, SANDBOX, EGRESS, DRIVES = "container", "sandbox", "egress", "drives"
 VOLUMES, USER, SECURITY = "volumes", "user", "security"
-RDMA, GPU_KIND, FRACTION = "rdma", "gpu-kind", "node-fraction"
 
 
-def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
+def needs_of(template: Mapping[str, Any]) -> dict[str, str]:
     """Abilities that a machine must have, each with what a machine without it says."""
-    resources = template.get("requested_resources") or _NOTHING
     found: dict[str, str] = {}
     image = template.get("image")
     if image:
@@ -38,7 +38,6 @@ def needs_of(template: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
         found[DRIVES] = says.no_drive(template["datavolume_refs"][0]["name"])
     if not image:
         found |= _of_processes(template)
-    found |= _of_hardware(resources, gpus_each)
     return found
 
 
@@ -54,33 +53,33 @@ def _of_processes(template: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _of_hardware(resources: Mapping[str, Any], gpus_each: int) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if resources.get("node_fraction"):
-        found[FRACTION] = says.NO_SHARES
-    gpus = resources.get("gpu_requests") or _NOTHING
-    if gpus_each and any(gpus.get(name) for name in ("models", "min_memory_gb", "vendor", "healthy_only", "ids")):
-        found[GPU_KIND] = says.no_such_gpu(_kind(gpus))
-    if gpus.get("memory_gb"):
-        found[GPU_KIND] = says.no_shared_gpu(gpus["memory_gb"])
+def gpu_kind_of(resources: Mapping[str, Any]) -> GpuKind:
+    """Which GPUs the tasks of a template take."""
+    gpus = (resources.get("gpu_requests") or _NOTHING).get
+    return GpuKind(
+        models=tuple(gpus("models") or ()),
+        vendor=gpus("vendor") or "",
+        min_memory_gb=gpus("min_memory_gb") or 0,
+        healthy_only=gpus("healthy_only", False),
+        ids=tuple(gpus("ids") or ()),
+        share_gb=gpus("memory_gb") or 0,
+        every=gpus("policy", "BestEffort") == "All",
+    )
+
+
+def ports_of(resources: Mapping[str, Any]) -> PortAsk:
+    """Which ports each machine must have. A speed alone asks for RDMA."""
     network = resources.get("network") or _NOTHING
-    wanted, fast = network.get("interconnect", "auto"), network.get("min_gbps", 0)
-    if wanted in ("rdma", "infiniband") or fast:
-        kind = "InfiniBand" if wanted == "infiniband" else "RDMA"
-        found[RDMA] = says.no_active_port(kind, fast)
-    return found
+    wanted, gbps = network.get("interconnect", "auto"), network.get("min_gbps", 0)
+    if wanted in ("rdma", "infiniband"):
+        return PortAsk(wanted, gbps)
+    return PortAsk("rdma", gbps) if gbps else NO_PORT
 
 
-def _kind(gpus: Mapping[str, Any]) -> str:
-    """`nvidia H100 or H200 with at least 80 GB`"""
-    words = [str(gpus["vendor"])] if gpus.get("vendor") else []
-    if gpus.get("models"):
-        words.append(" or ".join(gpus["models"]))
-    if gpus.get("min_memory_gb"):
-        words.append(f"with at least {gpus['min_memory_gb']} GB")
-    if not words:
-        words.append("healthy" if gpus.get("healthy_only") else "of the ids asked for")
-    return " ".join(words)
+def node_share_of(resources: Mapping[str, Any]) -> int:
+    """`node_fraction` in ten-thousandths of a machine; a share that is smaller than one of them is one."""
+    fraction = resources.get("node_fraction") or 0
+    return max(1, round(fraction * CARD)) if fraction else 0
 
 
 def _restricts(network: Mapping[str, Any]) -> bool:

@@ -122,6 +122,24 @@ def no_shared_gpu(memory_gb: float) -> str:
     return f"no GPU that is shared ({memory_gb} GB asked)"
 
 
+def no_gpu_with_id(ids: str) -> str:
+    return f"no GPU with id {ids}"
+
+
+def takes_every_gpu(need: int, free: int) -> str:
+    """Of a run that takes whatever GPUs are free on its machines, and the same number on each."""
+    return f"the run takes every free GPU of a machine: {free} free, {need} asked"
+
+
+def room_is_held(run: str) -> str:
+    """`run`: as the reader may see it."""
+    return f"room on this machine is held for {run}"
+
+
+def refused_lately(run: str) -> str:
+    return f"machine did not take {run} when it was last placed here"
+
+
 def gpu_fault(index: int, what: str) -> str:
     return f"gpu fault on the machine: GPU {index}: {what}"
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stado_like.job.hardware import ANY_GPU, NO_PORT, Device, GpuKind, Port, PortAsk
 from stado_like.job.states import Cause, Decision, JobState, Outcome, TaskState
 
 MOST_BYTES = 64 * 1024
@@ -88,6 +89,9 @@ class Entry:
     labels: Mapping[str, str] = field(default_factory=dict)
     apart: str = ""
     needs: Mapping[str, str] = field(default_factory=dict)
+    gpu_kind: GpuKind = ANY_GPU
+    ports: PortAsk = NO_PORT
+    node_share: int = 0
     becomes: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -318,7 +322,7 @@ class Room:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
     """capacity/<worker>.json: what a machine has free, with the promise to say so again by `next_by`. `wanted`: the
-    nonce of the record in workers/ that it obeys."""
+    nonce of the record in workers/ that it obeys. `gpus`, `ports`: each one, where they are described."""
 
     nonce: str
     worker: str
@@ -332,9 +336,15 @@ class Capacity:
     next_by: float = 0.0
     total: Room = field(default_factory=Room)
     free: Room = field(default_factory=Room)
+    gpus: tuple[Device, ...] = ()
+    ports: tuple[Port, ...] = ()
+    whole: bool = False
+    """A task has the machine to itself."""
     labels: Mapping[str, str] = field(default_factory=dict)
     accepting: bool = True
     why_not: str = ""
+    pressure: str = ""
+    """What of it runs short, where that is why it takes nothing: disk."""
     held: tuple[Held, ...] = ()
     wanted: str = ""
     version: str = ""

@@ -25,6 +25,7 @@ from stado_like.job.asked import Group as Group
 from stado_like.job.asked import LimitWarning as LimitWarning
 from stado_like.job.asked import Stall as Stall
 from stado_like.job.asked import Straggling as Straggling
+from stado_like.job.hardware import ANY_GPU
 from stado_like.job.shape import Shape, copy_of, shape_of
 from stado_like.job.spec import limits
 
@@ -322,7 +323,10 @@ def _ask_of(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Gro
         names=tuple(chosen.get("names") or ()),
         labels=chosen.get("match_labels") or _NOTHING,
         apart=f"{whole.workspace}.{whole.name}/{group.name}" if apart and not whole.array else "",
-        needs=demands.needs_of(template, each),
+        needs=demands.needs_of(template),
+        gpu_kind=demands.gpu_kind_of(resources) if each else ANY_GPU,
+        ports=demands.ports_of(resources),
+        node_share=demands.node_share_of(resources),
     )
 
 

@@ -1,17 +1,26 @@
 """THE predicate: may this task run on this machine, and if not, why?
 
-The worker's admission asks it before a claim, and so does whoever explains to a person why a job waits: one rule,
-one set of sentences, with the numbers. Integers everywhere (thousandths of a core, bytes): ten times a tenth of a
-core is one core.
+The worker's admission asks it before a claim, the plan before a placement, and so does whoever explains to a person why
+a job waits: one rule, one set of sentences, with the numbers. Integers everywhere (thousandths of a core, bytes,
+ten-thousandths of a card or a machine): ten times a tenth of a machine is that machine.
+
+Not obvious: what a task takes may depend on the machine (`takes`: a share of its cores), and which GPUs it gets is part
+of the answer (`devices_for`), so a machine "less a task" is made here too (`taking`), and by nobody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stado_like.job import reasons
+from stado_like.job import reasons_placement as says
+from stado_like.job.hardware import CARD, Device, Port
 from stado_like.job.terms import Ask
+from stado_like.planning.cards import choose_cards, usable_cards, why_no_cards
+
+ACCEPTS = "accepts"
+"""A machine's label with the names of those of its labels (`pool,site`) of which a task must ask for one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,40 +32,200 @@ class Machine:
     free_cpu_millis: int
     free_memory_bytes: int
     free_gpus: int
+    """Where `gpus` describes each one, it is those that count."""
     running: int
     taken_whole: bool = False
     closed: str = ""
-    """Why it takes no work at all (cordoned, out of disk); empty when it does."""
+    """Why it takes no work at all (not ready, cordoned, out of disk); empty when it does."""
     labels: Mapping[str, str] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
     """The words by which the tasks it holds keep their like away."""
+    total_cpu_millis: int = 0
+    total_memory_bytes: int = 0
+    gpus: tuple[Device, ...] = ()
+    ports: tuple[Port, ...] = ()
+
+    @property
+    def cards(self) -> tuple[Device, ...]:
+        """Its GPUs; where only their number is known, so many of which nothing else is."""
+        return self.gpus or tuple(Device(id=str(index), index=index) for index in range(self.free_gpus))
 
 
-def why_not(machine: Machine, ask: Ask) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Room of a machine that others may not use now. `run`: whom it is held for, as the reader may see it."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    gpus: int = 0
+    whole: bool = False
+    run: str = "another run"
+
+
+def why_not(machine: Machine, ask: Ask, kept: Kept | None = None) -> tuple[str, ...]:
     """Every reason that keeps the task off this machine; empty: it fits. Sentences of the per-machine table."""
+    found = [machine.closed] if machine.closed else []
+    found += _not_chosen(machine, ask)
+    found += _lacking(machine, ask)
+    short = _short(machine, ask)
+    if kept is not None and not short and (kept.whole or _short(_beside(machine, kept), ask)):
+        short = [says.room_is_held(kept.run)]
+    return (*found, *short)
+
+
+def fits(machine: Machine, ask: Ask, kept: Kept | None = None) -> bool:
+    return not why_not(machine, ask, kept)
+
+
+def _not_chosen(machine: Machine, ask: Ask) -> list[str]:
+    """What the machine wants of a task, and the task of its machine's name, labels and company."""
     found = []
-    if machine.closed:
-        found.append(machine.closed)
-    if ask.pinned_host and ask.pinned_host not in (machine.worker, machine.host):
-        found.append(reasons.PINNED_ELSEWHERE)
-    if ask.names and not {machine.worker, machine.host} & set(ask.names):
+    insists = machine.labels.get(ACCEPTS)
+    if insists and not any(word.strip() in ask.labels for word in insists.split(",")):
+        found.append(says.NO_LABEL_IT_ACCEPTS)
+    mine = (machine.worker, machine.host)
+    if (ask.pinned_host and ask.pinned_host not in mine) or (ask.names and not set(mine) & set(ask.names)):
         found.append(reasons.PINNED_ELSEWHERE)
     found += [reasons.lacks_label(k, v) for k, v in ask.labels.items() if machine.labels.get(k) != v]
     if ask.apart and ask.apart in machine.apart:
         found.append(reasons.ANOTHER_WORKER_HERE)
-    found += [sentence for ability, sentence in ask.needs.items() if ability not in machine.abilities]
+    return found
+
+
+def _lacking(machine: Machine, ask: Ask) -> list[str]:
+    """Abilities and ports."""
+    found = [sentence for ability, sentence in ask.needs.items() if ability not in machine.abilities]
+    if ask.ports.kind and not any(ask.ports.is_met_by(port) for port in machine.ports):
+        kind = "InfiniBand" if ask.ports.kind == "infiniband" else "RDMA"
+        found.append(says.no_active_port(kind, ask.ports.gbps, _ports_instead(machine, ask)))
+    return found
+
+
+def _ports_instead(machine: Machine, ask: Ask) -> str:
+    """The best that it has instead: `100 Gb/s`, `400 Gb/s, not active`, `RoCE at 400 Gb/s`."""
+    of_kind = [port for port in machine.ports if ask.ports.is_kind(port)]
+    active = [port.gbps for port in of_kind if port.active]
+    if active:
+        return f"{max(active)} Gb/s"
+    if of_kind:
+        return f"{max(port.gbps for port in of_kind)} Gb/s, not active"
+    roce = [port.gbps for port in machine.ports if port.kind == "roce" and port.active]
+    return f"RoCE at {max(roce)} Gb/s" if roce else ""
+
+
+def _short(machine: Machine, ask: Ask) -> list[str]:
+    """Room: of the whole machine, its cores, its memory, its GPUs."""
+    found = []
     if machine.taken_whole:
         found.append(reasons.TAKEN_WHOLE)
     elif ask.exclusive and machine.running:
         found.append(reasons.NOT_IDLE)
-    if ask.cpu_millis > machine.free_cpu_millis:
-        found.append(reasons.insufficient_cpu(cores(ask.cpu_millis), cores(machine.free_cpu_millis)))
-    if ask.memory_bytes > machine.free_memory_bytes:
-        found.append(reasons.insufficient_memory(ask.memory_bytes, machine.free_memory_bytes))
-    if ask.gpus > machine.free_gpus:
-        found.append(reasons.insufficient_gpus(ask.gpus, machine.free_gpus))
-    return tuple(found)
+    if ask.node_share and not (machine.total_cpu_millis and machine.total_memory_bytes):
+        found.append(says.NO_SHARES)
+    cpu, memory = takes(machine, ask)
+    if cpu > machine.free_cpu_millis:
+        found.append(reasons.insufficient_cpu(cores(cpu), cores(machine.free_cpu_millis)))
+    if memory > machine.free_memory_bytes:
+        found.append(reasons.insufficient_memory(memory, machine.free_memory_bytes))
+    if ask.gpus:
+        if not machine.gpus and ask.gpu_kind.is_any:
+            if ask.gpus > machine.free_gpus:
+                found.append(reasons.insufficient_gpus(ask.gpus, machine.free_gpus))
+        else:
+            found += why_no_cards(machine.cards, ask.gpus, ask.gpu_kind)
+    return found
+
+
+def takes(machine: Machine, ask: Ask) -> tuple[int, int]:
+    """The thousandths of a core and the bytes that the task reserves on this machine. A share is rounded down: ten
+    tenths fit, whatever the machine has."""
+    return share_of(ask, machine.total_cpu_millis, machine.total_memory_bytes)
+
+
+def share_of(ask: Ask, total_cpu_millis: int, total_memory_bytes: int) -> tuple[int, int]:
+    if not ask.node_share:
+        return ask.cpu_millis, ask.memory_bytes
+    return total_cpu_millis * ask.node_share // CARD, total_memory_bytes * ask.node_share // CARD
+
+
+def devices_for(machine: Machine, ask: Ask) -> tuple[str, ...]:
+    """The ids of the GPUs that a task which fits gets here; empty where none are described, or it asks for none."""
+    if not ask.gpus or not machine.gpus:
+        return ()
+    return tuple(one.id for one in choose_cards(machine.gpus, ask.gpus, ask.gpu_kind))
+
+
+def taking(machine: Machine, ask: Ask) -> Machine:
+    """The machine with a task that fits it on it. `ask.devices` says which GPUs, where they were chosen before."""
+    cpu, memory = takes(machine, ask)
+    held = set(ask.devices or devices_for(machine, ask))
+    gpus = tuple(_less(one, ask) if one.id in held else one for one in machine.gpus) if held else machine.gpus
+    return replace(
+        machine,
+        free_cpu_millis=max(0, machine.free_cpu_millis - cpu),
+        free_memory_bytes=max(0, machine.free_memory_bytes - memory),
+        free_gpus=whole_cards(gpus) if gpus else max(0, machine.free_gpus - ask.gpus),
+        running=machine.running + 1,
+        taken_whole=machine.taken_whole or ask.exclusive,
+        apart=machine.apart | {ask.apart} if ask.apart else machine.apart,
+        gpus=gpus,
+    )
+
+
+def whole_cards(gpus: tuple[Device, ...]) -> int:
+    """How many can be had whole."""
+    return sum(one.usable and one.free_share == CARD for one in gpus)
+
+
+def _less(device: Device, ask: Ask) -> Device:
+    return replace(device, free_share=max(0, device.free_share - ask.gpu_kind.share_of(device)))
+
+
+def _beside(machine: Machine, kept: Kept) -> Machine:
+    """What is left beside room that is held: of the GPUs the first that can be had whole are counted away."""
+    left, gpus = kept.gpus, []
+    for one in machine.gpus:
+        if left and one.usable and one.free_share == CARD:
+            left, one = left - 1, replace(one, free_share=0)
+        gpus.append(one)
+    return replace(
+        machine,
+        free_cpu_millis=max(0, machine.free_cpu_millis - kept.cpu_millis),
+        free_memory_bytes=max(0, machine.free_memory_bytes - kept.memory_bytes),
+        free_gpus=max(0, machine.free_gpus - kept.gpus),
+        gpus=tuple(gpus),
+    )
+
+
+def copies(machine: Machine, ask: Ask, most: int) -> int:
+    """How many tasks of this ask fit at once, `most` at the most."""
+    if most <= 0 or why_not(machine, ask):
+        return 0
+    if ask.apart or ask.exclusive:
+        return 1
+    cpu, memory = takes(machine, ask)
+    room = most
+    if cpu:
+        room = min(room, machine.free_cpu_millis // cpu)
+    if memory:
+        room = min(room, machine.free_memory_bytes // memory)
+    if not ask.gpus:
+        return room
+    if not machine.gpus:
+        return min(room, machine.free_gpus // ask.gpus)
+    kind = ask.gpu_kind
+    if kind.every:
+        return 1
+    fit = usable_cards(machine.gpus, kind)
+    if not kind.share_gb:
+        return min(room, sum(one.free_share == CARD for one in fit) // ask.gpus)
+    if ask.gpus == 1:
+        return min(room, sum(one.free_share // kind.share_of(one) for one in fit))
+    count, left = 0, machine
+    while count < room and not why_not(left, ask):
+        count, left = count + 1, taking(left, ask)
+    return count
 
 
 def cores(millis: int) -> str:

@@ -16,13 +16,13 @@ from stado_like.bucket import pausing, workers
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
-from stado_like.job import keys, reasons
+from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity
-from stado_like.job.spec.units import duration_text
 from stado_like.job.terms import Terms
 from stado_like.job.wanted import Pause, Wanted
-from stado_like.planning.fit import Machine, why_not
+from stado_like.planning.fit import why_not
+from stado_like.planning.machines import machine_of
 from stado_like.reading.shapes import Node
 from stado_like.store.protocol import list_all
 
@@ -49,30 +49,17 @@ class WorkerView:
         """It has heard what is wanted of it, and holds nothing."""
         return not self.stale and self.capacity.wanted == self.wanted.nonce and not self.capacity.held
 
-    @property
-    def _closed(self) -> str:
-        if self.wanted.cordoned:
-            return reasons.cordoned(self.wanted.why)
-        said = self.capacity
-        return "" if said.accepting else reasons.refuses_work(said.why_not or "it is stopping")
-
     def why_not(self, terms: Terms, rank: int) -> tuple[str, ...]:
         """What keeps a task off this machine, as far as its last word tells; empty: it fits."""
-        if self.stale:
-            return (reasons.not_ready(f"last heard {duration_text(round(self.age_s))} ago"),)
-        said, ask = self.capacity, terms.for_rank(rank).ask
-        machine = Machine(
-            worker=said.worker,
-            host=said.host,
-            free_cpu_millis=said.free.cpu_millis,
-            free_memory_bytes=said.free.memory_bytes,
-            free_gpus=said.free.gpus,
-            running=len(said.held),
-            closed=self._closed,
-            labels=said.labels,
+        ask = terms.for_rank(rank).ask
+        machine = machine_of(
+            self.capacity,
+            age_s=self.age_s,
+            stale=self.stale,
+            wanted=self.wanted,
             apart=frozenset((ask.apart,)) if ask.apart and self._holds_kin(terms, rank) else frozenset(),
         )
-        return why_not(machine, ask)
+        return (machine.closed,) if self.stale else why_not(machine, ask)
 
     def _holds_kin(self, terms: Terms, rank: int) -> bool:
         """Whether it holds a rank of the same group. Its broadcast names attempts, and no words to keep apart by."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stado_like.job.demands import why_held
+from stado_like.job.hardware import GpuKind, PortAsk
 from stado_like.job.shape import Shape, shape_of
 from stado_like.job.terms import Terms, terms_of
 
@@ -155,26 +156,42 @@ def test_workers_of_one_run_keep_apart_unless_they_may_share(
             {"image": "b", "user": "1000", "security_context": {"privileged": True}},
             {"container": "machine runs no containers (image b)"},
         ),
-        (resources(node_fraction=0.5), {}, {"node-fraction": "machine gives no shares of itself (node_fraction)"}),
-        (resources(1, gpu_requests={"models": ["H100"]}), {}, {"gpu-kind": "no H100 GPU"}),
-        (
-            resources(1, gpu_requests={"models": ["H100", "H200"], "vendor": "nvidia", "min_memory_gb": 80}),
-            {},
-            {"gpu-kind": "no nvidia H100 or H200 with at least 80 GB GPU"},
-        ),
-        (resources(1, gpu_requests={"healthy_only": True}), {}, {"gpu-kind": "no healthy GPU"}),
-        (resources(network={"interconnect": "rdma"}), {}, {"rdma": "no active RDMA port"}),
-        (
-            resources(network={"interconnect": "infiniband", "min_gbps": 200}),
-            {},
-            {"rdma": "no active InfiniBand port at 200 Gb/s or faster"},
-        ),
-        (resources(network={"min_gbps": 100}), {}, {"rdma": "no active RDMA port at 100 Gb/s or faster"}),
     ],
 )
 def test_what_a_machine_must_have(asked: dict[str, Any], template: dict[str, Any], needs: dict[str, str]) -> None:
     got = terms(asked, template=template).ask
     assert got.needs == needs and got.is_picky == bool(needs)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hardware"),
+    [
+        (resources(), {}),
+        (resources(1), {}),
+        (resources(1, gpu_requests={"models": ["H100"]}), {"gpu_kind": GpuKind(models=("H100",))}),
+        (
+            resources(1, gpu_requests={"models": ["H100", "H200"], "vendor": "nvidia", "min_memory_gb": 80}),
+            {"gpu_kind": GpuKind(("H100", "H200"), "nvidia", 80)},
+        ),
+        (resources(1, gpu_requests={"healthy_only": True}), {"gpu_kind": GpuKind(healthy_only=True)}),
+        (resources(1, gpu_requests={"ids": ["GPU-1"]}), {"gpu_kind": GpuKind(ids=("GPU-1",))}),
+        (resources(1, gpu_requests={"memory_gb": 10}), {"gpu_kind": GpuKind(share_gb=10)}),
+        (resources(8, gpu_requests={"policy": "All"}), {"gpu_kind": GpuKind(every=True)}),
+        (resources(gpu_requests={"healthy_only": True}), {}),
+        (resources(network={"interconnect": "rdma"}), {"ports": PortAsk("rdma")}),
+        (resources(network={"interconnect": "infiniband", "min_gbps": 200}), {"ports": PortAsk("infiniband", 200)}),
+        (resources(network={"min_gbps": 100}), {"ports": PortAsk("rdma", 100)}),
+        (resources(network={"interconnect": "auto"}), {}),
+        (resources(node_fraction=0.1), {"node_share": 1000}),
+        (resources(node_fraction=1), {"node_share": 10_000}),
+        (resources(node_fraction=0.00001), {"node_share": 1}),
+    ],
+)
+def test_hardware_that_a_task_asks_for(asked: dict[str, Any], hardware: dict[str, Any]) -> None:
+    got = terms(asked).ask
+    found = {"gpu_kind": got.gpu_kind, "ports": got.ports, "node_share": got.node_share}
+    assert found == {"gpu_kind": GpuKind(), "ports": PortAsk(), "node_share": 0, **hardware}
+    assert got.is_picky == bool(hardware)
 
 
 def test_cores_and_memory_for_each_gpu_follow_the_shape() -> None:
