@@ -192,10 +192,11 @@ class Client:
 
     def rerun(self, job: Words, name: str = "", *, from_checkpoint: bool = False) -> Job:
         """A new job from the stored specification of another, under `name` or the next free one (`train` -> `train-2`);
-        with `from_checkpoint` its tasks go on from the newest checkpoints of the other's. Raises `Refused` for none.
+        with `from_checkpoint` its tasks go on from the newest checkpoints of the other's (`Refused` for none). It is
+        nobody's child, and waits for no job and no moment.
         """
         j = self.resolve(job)
-        document = self._read(j).document
+        document: Mapping[str, Any] = again.stripped(self._read(j).document)
         if from_checkpoint:
             document = again.from_checkpoint(self.bucket, j, document)
         if name:

@@ -82,7 +82,7 @@ SEVERAL: Options = (
 WHEN: Options = (
     ("-p --priority", "N", {"type": int, "help": "Place in the queue, -1000 to 1000; higher first. Default 0."}),
     ("--after", "JOB[:STATE]", {"multiple": True, "help": "Wait until this job has Completed (or Failed, or Ended)."}),
-    ("--deadline", "WHEN", {"help": "Stopped, or never started, past this moment."}),
+    ("--deadline", "WHEN", {"help": "Tasks not started by this moment never are."}),
     ("--scheduling-timeout", "D", {"help": "Given up when it could not start for so long."}),
     ("-t --time", "D", {"help": "Time limit per attempt, counted from when it runs. Past it, it fails."}),
 )

@@ -42,12 +42,13 @@ def awaited(bucket: Bucket, terms: Terms, known: Known) -> tuple[tuple[After, Ca
     return tuple(found)
 
 
-def release(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> list[str]:
-    """Let a waiter go; returns the entries that workers may claim now. Idempotent. Raises `StoreUnavailable`,
-    `BadRecord`."""
+def release(bucket: Bucket, j: JobId, job: Job, terms: Terms, *, again: bool = False) -> list[str]:
+    """Let a waiter go; returns the entries that workers may claim now. Idempotent. `again`: that was decided before.
+    Raises `StoreUnavailable`, `BadRecord`."""
     if any(bucket.present(keys.verdict(j), keys.tombstone(j))):
         return []
-    bucket.ensure(keys.released(j), Pointer(what="after", at=bucket.now()))
+    if not again:
+        bucket.ensure(keys.released(j), Pointer(what="after", at=bucket.now()))
     if terms.held:
         return []  # a placement starts them
     prefix = keys.entries_of(keys.QUEUED_HELD, j, terms.priority, job.created_ms)

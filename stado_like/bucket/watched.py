@@ -171,7 +171,7 @@ def _release(bucket: Bucket, action: ReleaseWaiter, memory: Watching) -> tuple[C
     job = bucket.job(action.job)
     if job is None:
         return Counter(), ""
-    queued = awaited.release(bucket, action.job, job, bucket.terms(job))
+    queued = awaited.release(bucket, action.job, job, bucket.terms(job), again=action.again)
     if not queued and action.again:
         memory.let_go.add(action.job)  # nothing was left behind
     return Counter({"released": int(bool(queued)), "queued": len(queued)}), (

@@ -107,6 +107,8 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
         return _final(outcome, ended.reason, budgets, TaskState.FAILED)
     if ended.cause is Cause.UNSCHEDULABLE:
         return _final(outcome, ended.reason, budgets, TaskState.UNSCHEDULABLE)
+    if over and ended.cause is Cause.UNDELIVERED:
+        return _final(Outcome.CANCELLED, ended.reason, budgets)  # it never began: what forbade it is how it ended
     if over or ended.cause is Cause.REQUESTED:
         return _final(outcome, ended.reason, budgets)
     if ended.cause in _FREE or (ended.cause is Cause.MOVED and terms.resident):

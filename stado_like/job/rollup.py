@@ -43,7 +43,7 @@ class Rolled:
 def over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
     """The verdict when every task has ended. `ends` in rank order, one per task."""
     decided = _by_completion(terms, ends) or _too_many_failed(terms, ends)
-    return decided or _when_all_ended(terms, ends)
+    return Rolled(decided.state, decided.reason) if decided is not None else _when_all_ended(terms, ends)
 
 
 def early(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:

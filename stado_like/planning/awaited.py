@@ -66,9 +66,9 @@ def why_never(waiter: Waiter) -> str:
 
 
 def why_waits(j: JobId, awaited: Sequence[tuple[After, Came]]) -> str:
-    """What a waiter says; empty where it waits only for a tick."""
+    """What a waiter says; empty where it waits only for a tick, which lets it go or gives it up."""
     for wanted, came in awaited:
-        if not is_met(wanted, came):
+        if came.state is None and not came.gone:
             return reasons.waits_for_job(_shown(j, wanted), wanted.state)
     return ""
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from stado_like.bucket import load
+from stado_like.bucket import awaited, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.finish import task_end
 from stado_like.bucket.load import Listed
@@ -25,6 +25,7 @@ from stado_like.job.records import End, Job, Tombstone
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import TERMINAL_JOB, TaskState
 from stado_like.job.terms import Terms
+from stado_like.planning import awaited as awaited_rule
 from stado_like.reading import waiting
 from stado_like.reading.live import of_heartbeat
 from stado_like.reading.shapes import JobRow
@@ -192,9 +193,19 @@ def _one_task_row(look: _Look, j: JobId, job: Job, terms: Terms) -> JobRow:
         if task.last is not None and task.last.due_ms / 1000 > look.now:
             reason = waiting.restart_reason(task.last)
         else:
-            reason = waiting.no_room(look.around, terms)
+            reason = _awaits(look, j, terms, task.last is None) or waiting.no_room(look.around, terms)
     rolled = rollup.going(terms, Counter([state]), reason)
     return _made(j, job, terms, rolled, Counter([state]), started or beat_start, 0.0)
+
+
+def _awaits(look: _Look, j: JobId, terms: Terms, fresh: bool) -> str:
+    """The other jobs that a job waits for; empty: none, or it was released."""
+    if not terms.after or not fresh:
+        return ""
+    waiter = awaited.look_at(look.bucket, j, terms, {})
+    if waiter.released:
+        return ""
+    return awaited_rule.why_waits(j, waiter.awaited) or waiting.awaits_a_tick(look.around)
 
 
 def _first_start(bucket: Bucket, j: JobId, last_n: int) -> float:
@@ -223,7 +234,9 @@ def _array_row(look: _Look, j: JobId, job: Job, terms: Terms) -> JobRow:
     active = [rank for rank, ns in listed.beats.items() if ns and max(ns) > newest_end.get(rank, 0)]
     ended = len(newest_end) - sum(rank in newest_end for rank in active)
     known = Counter({TaskState.RUNNING: len(active)})
-    reason = waiting.no_room(look.around, terms) if not active and j not in look.claimed else reasons.WAITING_TO_START
+    reason = reasons.WAITING_TO_START
+    if not active and j not in look.claimed:
+        reason = _awaits(look, j, terms, not newest_end) or waiting.no_room(look.around, terms)
     rolled = rollup.going(terms, known, reason)
     verdict = bucket.verdict(j) if "verdict" in listed.own else None
     if verdict is not None:

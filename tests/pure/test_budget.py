@@ -52,6 +52,7 @@ ROWS: list[tuple[Cause, Terms, Outcome, Decision, TaskState, Budgets, float]] = 
     (Cause.REQUEUED,     NEVER,     O.CANCELLED, D.RETRY, S.PENDING,   ZERO,    0),
     (Cause.TIME_LIMIT,   ALWAYS,    O.CANCELLED, D.FINAL, S.FAILED,    ZERO,    0),
     (Cause.REQUESTED,    ALWAYS,    O.CANCELLED, D.FINAL, S.CANCELLED, ZERO,    0),
+    (Cause.UNSCHEDULABLE, ALWAYS,   O.CANCELLED, D.FINAL, S.UNSCHEDULABLE, ZERO, 0),
 ]  # fmt: skip
 
 
@@ -252,7 +253,7 @@ def test_any_sequence_of_ends_keeps_budgets_within_limits(policy: Terms, sequenc
             ]
             assert sorted(grown) in ([0, 0, 0, 0], [0, 0, 0, 1]), "an end spends at most one restart of one budget"
         if found.decision is Decision.FINAL:
-            assert found.state in (S.COMPLETED, S.FAILED, S.CANCELLED, S.DOWN, S.PREEMPTED)
+            assert found.state in (S.COMPLETED, S.FAILED, S.CANCELLED, S.DOWN, S.PREEMPTED, S.UNSCHEDULABLE)
             assert found.wait_s == 0 and found.restart is None
             break
         assert found.state is S.PENDING and not over

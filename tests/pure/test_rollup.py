@@ -57,7 +57,74 @@ def test_failures_up_to_the_limit_are_allowed() -> None:
     allowing = terms(max_task_failures=1)
     assert rollup.over(allowing, ends(S.FAILED, S.COMPLETED, S.COMPLETED)).state is J.COMPLETED
     assert rollup.over(allowing, ends(S.FAILED, S.FAILED, S.COMPLETED)).state is J.FAILED
-    assert not rollup.too_many_failures(allowing, 1) and rollup.too_many_failures(allowing, 2)
+    assert rollup.early(allowing, ends(S.FAILED)) is None
+    assert rollup.early(allowing, ends(S.FAILED, S.FAILED)) is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "overran", "stops"),
+    [
+        ({}, False, ""),
+        ({"on_failure": "FailJob"}, False, "A worker failed, and the run fails on a failure"),
+        ({}, True, "A worker exceeded its time limit"),
+        ({"on_failure": "FailJob"}, True, "A worker exceeded its time limit"),
+    ],
+)
+def test_who_is_stopped_by_a_failure_hears_why(spec: dict[str, Any], overran: bool, stops: str) -> None:
+    found = rollup.early(terms(**spec), ends(S.FAILED, overran=overran))
+    assert found is not None and (found.state, found.stops) == (J.FAILED, stops)
+
+
+def test_one_that_waited_too_long_decides_for_all() -> None:
+    assert rollup.early(terms(), ends(S.UNSCHEDULABLE)) == Rolled(J.UNSCHEDULABLE, "why 0")
+
+
+def test_a_stopped_or_lost_task_decides_nothing_before_the_others_ended() -> None:
+    assert rollup.early(terms(), ends(S.CANCELLED, S.DOWN)) is None
+
+
+def _finishing(tasks: int = 1, **spec: Any) -> Terms:
+    """Ranks 0 and 1 serve; the run is over with the group `work`, which follows them."""
+
+    def template(count: int) -> dict[str, Any]:
+        asked = {"node_selection": {"mode": "Any", "count": count}} if count > 1 else {}
+        return {"command": "x", "requested_resources": asked}
+
+    groups = [
+        {"name": "serve", "task_template": template(2)},
+        {"name": "work", "task_template": template(tasks)},
+    ]
+    return terms_of({"metadata": {"name": "train"}, "spec": {"task_groups": groups, "complete_with": "work", **spec}})
+
+
+def _end(rank: int, state: TaskState, name: str = "") -> TaskEnd:
+    return TaskEnd(rank, name or f"train-{rank}", state, "why", "m1")
+
+
+def test_complete_with_its_group_the_run_is() -> None:
+    of_two = _finishing(tasks=2)
+    assert rollup.early(of_two, [_end(2, S.COMPLETED)]) is None
+    found = rollup.early(of_two, [_end(2, S.COMPLETED), _end(3, S.COMPLETED)])
+    assert found == Rolled(J.COMPLETED, "Worker group work completed")
+    assert rollup.early(of_two, [_end(0, S.COMPLETED), _end(1, S.COMPLETED)]) is None, "the others complete nothing"
+    every = [_end(0, S.CANCELLED), _end(1, S.CANCELLED), _end(2, S.COMPLETED), _end(3, S.COMPLETED)]
+    assert rollup.over(of_two, every) == Rolled(J.COMPLETED, "Worker group work completed")
+
+
+@pytest.mark.parametrize("state", [S.FAILED, S.DOWN])
+def test_without_a_serving_group_it_cannot_finish(state: TaskState) -> None:
+    found = rollup.early(_finishing(max_task_failures=3), [_end(1, state, "train-serve-1")])
+    verb = "failed" if state is S.FAILED else "was lost"
+    assert found == Rolled(
+        J.FAILED, f"Worker train-serve-1 {verb} on m1: why; worker group work cannot finish without it"
+    )
+
+
+def test_group_that_cannot_complete_any_more_ends_the_run_too() -> None:
+    assert rollup.early(_finishing(), [_end(2, S.FAILED)]) == Rolled(J.FAILED, "Worker train-2 failed on m1: why")
+    assert rollup.early(_finishing(), [_end(2, S.DOWN)]) == Rolled(J.FAILED, "Worker train-2 was lost on m1: why")
+    stopped = rollup.early(_finishing(), [_end(2, S.CANCELLED)])
+    assert stopped == Rolled(J.CANCELLED, "All workers ended; some were cancelled")
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL_TASK))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stado_like.job import keys
+from stado_like.job import codec, keys
 from stado_like.job.keys import JobId
+from stado_like.job.records import Claim
 from tests.sim.fault_store import Change
 from tests.sim.seen import Seen
 
@@ -27,12 +28,13 @@ def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator
 
 
 def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]:
-    """What only a placement may start has no entry where workers look, and no claim."""
+    """What only a placement may start has no entry where workers look, and no claim but a tick's that ends it."""
     if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
         return
     j, _ = _task_of_index(change.key)
     # The object of a name that is used again lies under a buried incarnation for a moment.
-    if j in seen.terms and seen.terms[j].held and j not in seen.buried:
+    late = change.key.startswith(keys.RUNNING) and codec.decode(Claim, change.after, change.key).overdue
+    if j in seen.terms and seen.terms[j].held and j not in seen.buried and not late:
         yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
 
 

@@ -16,7 +16,7 @@ from stado_like.job.states import TERMINAL_JOB
 from stado_like.job.terms import terms_of
 from stado_like.reading.view import read_job
 from tests.sim.checkers import Judge
-from tests.sim.plan import some_job
+from tests.sim.plan import in_company, some_job
 from tests.sim.world import World
 
 Errand = Callable[[Bucket], bool]
@@ -82,7 +82,11 @@ class Person:
         if self.jobs_left and (what < 0.6 or not self.mine):
             self.jobs_left -= 1
             self.requests += 1
-            return self._submits(some_job(self.chance), f"{self.name}-{self.requests}")
+            request_id = f"{self.name}-{self.requests}"
+            # Its own dice: which jobs there are depends on the run, and must not move what else is thrown.
+            company = random.Random(f"{request_id} {self.chance.random()}")
+            known = [str(j) for j in self.judge.seen.jobs]
+            return self._submits(in_company(some_job(self.chance), company, known), request_id)
         if not self.mine:
             return None
         j = self.chance.choice(self.mine)

@@ -8,7 +8,7 @@ together would show.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,20 @@ def some_job(chance: random.Random) -> dict[str, Any]:
         if chance.random() < 0.6:
             spec["array"]["max_parallel"] = chance.randint(1, 3)
     return {"metadata": {"name": chance.choice(NAMES), "workspace": "default"}, "spec": spec}
+
+
+def in_company(document: dict[str, Any], chance: random.Random, known: Sequence[str]) -> dict[str, Any]:
+    """Some jobs wait for others, belong to others, or wait only so long. `known`: the jobs there are."""
+    kind = chance.random()
+    if kind < 0.15 and known:
+        states = ("Completed", "Ended", "Ended", "Failed")
+        awaited = [chance.choice(known) for _ in range(chance.randint(1, 2))]
+        document["spec"]["after"] = [{"job": job, "state": chance.choice(states)} for job in awaited]
+    elif kind < 0.27 and known:
+        document["metadata"]["parent"] = chance.choice(known)
+    if chance.random() < 0.12:
+        document["spec"]["scheduling_timeout_seconds"] = chance.randint(5, 90)
+    return document
 
 
 def _some_groups(chance: random.Random) -> list[dict[str, Any]]:

@@ -55,14 +55,12 @@ class After(BaseModel):
 
     model_config = PART
 
-    job: JobWords = Field(
-        json_schema_extra=later(), description="The job waited for; a name alone is one of the same workspace."
-    )
+    job: JobWords = Field(description="The job waited for; a name alone is one of the same workspace.")
     state: Annotated[str, OneOf(limits.JOB_STATES, limits.JOB_STATE_NAMES)] = Field(
         default="Completed",
-        json_schema_extra=later(),
-        description="How it must have ended: Completed (afterok), Failed (afternotok), or Ended, however "
-        "(afterany). Stored under the first names.",
+        description="How it must have ended: Completed (afterok), Failed (afternotok; Unschedulable is a failure too), "
+        "or Ended, however (afterany). Stored under the first names. Once it has ended otherwise, or was deleted, this "
+        "one is cancelled.",
     )
 
 
@@ -112,13 +110,13 @@ class Spec(BaseModel):
     )
     deadline: Annotated[str, Moment()] | None = Field(
         default=None,
-        json_schema_extra=later(),
-        description="When the job must be over: what still waits or runs then is stopped. Stored in UTC.",
+        description="Tasks that have not started by then never do: one that still waits makes the job Unschedulable. "
+        "What runs then runs on. Stored in UTC.",
     )
     scheduling_timeout_seconds: Annotated[int, Whole(limits.SCHEDULING_TIMEOUT_S, "seconds")] | None = Field(
         default=None,
-        json_schema_extra=later(),
-        description="How long the job may wait to be placed before it fails.",
+        description="How long a task may wait for a machine, at first and before each restart. One that waited longer "
+        "makes the job Unschedulable. Time that it waits for other jobs, groups or its lane does not count.",
     )
     after: list[After] = Field(
         default_factory=list, max_length=limits.AFTER_MAX, description="Jobs that must be over before this one starts."
@@ -176,7 +174,6 @@ class Spec(BaseModel):
     )
     complete_with: GroupName | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="With task_groups: the group whose completion completes the job. The other groups are then "
         "stopped, and one of them failing for good fails the job. Not with lifetime: Service.",
     )

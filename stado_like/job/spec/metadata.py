@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Text, later
+from stado_like.job.spec.fields import Text
 
 NAME_FORM = "[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?"
 WORKSPACE_FORM = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -90,5 +90,4 @@ class Metadata(BaseModel):
     parent: Parent | None = Field(
         default=None,
         description="The job whose task submitted this one, as STADO_JOB names it there; it ends with its parent.",
-        json_schema_extra=later(),
     )

@@ -86,6 +86,23 @@ TEETH: tuple[Tooth, ...] = (
     tooth("stado_like/planning/groups.py", "groups are up", "_is_up",
           {"return all(rank in members and members[rank].state in enough for rank in group.ranks)": "return True"},
           scene("tick releases no group"), traces.group_is_not_released_before_the_other_runs),
+    # ---- jobs that wait for others, families, tasks that waited too long
+    tooth("stado_like/planning/awaited.py", "awaited jobs ended", "may_go",
+          {"all(is_met(wanted, came) for wanted, came in waiter.awaited)": "True"},
+          traces.waiter_is_not_released_before_the_other_ended),
+    tooth(
+        f"{BUCKET}/awaited.py", "new before old", "move",
+        {"    bucket.ensure(opened, found.record)": "    bucket.drop(held)\n    bucket.ensure(opened, found.record)"},
+        scene("tick releases a waiter"),
+    ),
+    tooth("stado_like/planning/family.py", "parent is over", "orphaned", {"if one.parent_is_over": "if True"},
+          traces.child_of_a_parent_that_goes_on_is_left_alone),
+    tooth(CLAIM, "gate looks for the parent", "_gate",
+          {"if terms.parent and outcome.is_over(bucket, JobId.parse(terms.parent)):": "if False:"},
+          traces.child_of_a_parent_that_ended_does_not_start),
+    tooth(f"{BUCKET}/overdue.py", "claim before Unschedulable", "end_late",
+          {"if isinstance(sent, Taken):": "if False:"},
+          pair("tick that ends a late waiter, claimer")),
     tooth(
         f"{BUCKET}/entries.py", "new before old", "move_due",
         {"    bucket.ensure(becomes, moved)": "    bucket.drop(later.key)\n    bucket.ensure(becomes, moved)"},

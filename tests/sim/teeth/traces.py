@@ -15,6 +15,7 @@ from stado_like.job.records import Capacity, Held
 from stado_like.job.states import Cause
 from tests.sim import scenarios as scene
 from tests.sim import scenarios_groups as groups
+from tests.sim import scenarios_waiting as waits
 from tests.sim.faults import At, Fault, Kind
 from tests.sim.play import Hand, Play, document, id_of
 from tests.sim.scenarios import ARRAY, ONE
@@ -73,6 +74,24 @@ def group_is_not_released_before_the_other_runs() -> None:
     with stage() as play:
         groups._grouped(play)
         play.tick()
+
+
+def waiter_is_not_released_before_the_other_ended() -> None:
+    with stage() as play:
+        waits._waits(play, play.hand("w1"))
+        play.tick()
+
+
+def child_of_a_parent_that_goes_on_is_left_alone() -> None:
+    with stage() as play:
+        waits._family(play, play.hand("w1"))
+        play.tick()
+
+
+def child_of_a_parent_that_ended_does_not_start() -> None:
+    with stage() as play:
+        waits._parent_ended(play, play.hand("w1"))
+        play.hand("w1").take(scene._entry(play))
 
 
 def job_back_after_its_deletion_is_not_run() -> None:
@@ -206,4 +225,3 @@ def _acquire(lock: Lock) -> None:
         lock.acquire()
     except TickHeld:
         return
-
