@@ -2,8 +2,9 @@
 
 Not obvious because a library that matches paths says of `build/` that it matches `build/x`, and of `a/**` that it
 matches `a/`; git judges each path by itself, from the top, and enters no folder that is ignored. So patterns are the
-library's, one by one, and the order of judging is git's: the last pattern that matches the path itself decides, and
-what lies below an ignored folder can not be brought back. The tests compare with git's own answers.
+library's (but for what `brackets` reads), one by one, and the order of judging is git's: the last pattern that matches
+the path itself decides, and what lies below an ignored folder can not be brought back. The tests compare with git's own
+answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stado_like.bundle.brackets import MatchesNothing, put_back, taken_out
 from stado_like.errors import Refused
 
 NAME = ".stadoignore"
@@ -69,7 +71,13 @@ def _read(number: int, line: str) -> _Pattern | None:
     said = _without_trailing_spaces(line)
     of_folders_only = len(said) > 1 and said.endswith("/")
     try:
-        made = list(GitIgnoreSpec.from_lines([said[:-1] if of_folders_only else said]).patterns)
+        whole = said[:-1] if of_folders_only else said
+        bare, meant = taken_out(whole)
+        if "/" in whole and "/" not in bare:  # also one between brackets ties a pattern to the top
+            bare = f"!/{bare[1:]}" if bare.startswith("!") else f"/{bare}"
+        made = list(GitIgnoreSpec.from_lines([bare]).patterns)
+    except MatchesNothing:
+        return None
     except ValueError as wrong:
         raise Refused(
             f"line {number} of {NAME} is no pattern of gitignore's dialect: {line[:120]!a} ({wrong})",
@@ -77,7 +85,8 @@ def _read(number: int, line: str) -> _Pattern | None:
         ) from wrong
     if not made or made[0].include is None:
         return None  # blank, or a comment
-    return _Pattern(getattr(made[0], "regex"), bool(made[0].include), of_folders_only)  # noqa: B009 - not in its base
+    regex = put_back(getattr(made[0], "regex"), meant)  # noqa: B009 - not in its base
+    return _Pattern(regex, bool(made[0].include), of_folders_only)
 
 
 def _without_trailing_spaces(line: str) -> str:

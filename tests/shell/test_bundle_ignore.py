@@ -38,6 +38,14 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "two stars after": (("data/**",), ("data/big.bin", "data/sub/small.txt")),
     "a slash in the middle ties to the top": (("deep/er",), ()),
     "a question mark and a set": (("?.py", "[#]note"), ("x.py", "#note")),
+    "a class of letters": (("[[:lower:]].py", "[[:upper:]]"), ("x.py", "B/out")),
+    "a class that there is not": (("[[:letter:]]*",), ()),
+    "a bracket of a bracket": (("[]a]", "[b\\]-]"), ("a", "src/a", "src/deep/er/a", "doc/a/b/c", "doc/b")),
+    "a bracket that is never closed": (("[a", "x.py["), ()),
+    "a range, and one that runs backwards": (("[w-y].py", "[z-a].log"), ("x.py",)),
+    "not one of these": (("/[!a-z]*",), ("#note", "!bang", "B/out")),
+    "a bracket ties to the top when it holds a slash": (("[a/]",), ("a",)),
+    "a tab after is kept": (("keep\t",), ()),
     "a comment": (("#note",), ()),
     "an escaped hash": ((r"\#note",), ("#note",)),
     "an escaped bang": ((r"\!bang",), ("!bang",)),
@@ -91,8 +99,14 @@ def test_git_says_the_same(tree: Path, scenario: str) -> None:
     assert git_ignores(tree, lines) == [name for name in TREE if name in expected]
 
 
+PIECES = (
+    "a", "b", "build", "src", "*", "**", "keep", "*.log", "?", "deep", "er", "doc", "x*", "[[:alpha:]]", "[a-c]",
+    "[!a]", "[^b]", "[]a]", "[a\\]]", "[b", "[[:punct:]]*", "[a[b]", "[--b]", "s[r]c", "[[:digit:]-z]uild",
+)  # fmt: skip
+
+
 def test_git_says_the_same_of_any_patterns(tree: Path) -> None:
-    pieces = st.sampled_from(("a", "b", "build", "src", "*", "**", "keep", "*.log", "?", "deep", "er", "doc", "x*"))
+    pieces = st.sampled_from(PIECES)
     lines = st.builds(
         lambda bang, root, parts, folder: bang + root + "/".join(parts) + folder,
         st.sampled_from(("", "", "!")),
