@@ -155,7 +155,8 @@ class Client:
             return said  # workdir is a folder in it
         if self.store.url.startswith("file:"):
             if isinstance(workdir, str) and workdir:
-                spec["workdir"] = os.path.abspath(os.path.expanduser(workdir))
+                there = os.path.expanduser(workdir)
+                spec["workdir"] = os.path.normpath(there if os.path.isabs(there) else os.path.join(_here(), there))
             elif "cwd" not in spec and not workdir:
                 spec["cwd"] = _here()
         return said

@@ -71,7 +71,13 @@ class Packed:
 
 def pack(folder: str | Path, limit_bytes: int = MOST_BYTES, on_progress: Progress = unwatched) -> Packed:
     """Raises `Refused`: the folder is no folder, or too large, or holds what cannot be shipped."""
-    place = os.path.abspath(folder)
+    try:
+        place = os.path.abspath(folder)
+    except FileNotFoundError:  # of a relative one
+        raise Refused(
+            "the directory this was started from no longer exists, and the folder to ship is named from there",
+            "Change to another directory, or give an absolute one: `--workdir DIR`.",
+        ) from None
     if not os.path.isdir(place):
         what = "is not a folder" if os.path.lexists(place) else "does not exist"
         raise Refused(f"the folder to ship {what}: {place}", "Give a folder of this machine: `--workdir DIR`.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_a_directory_of_this_machine_is_shipped_however_it_is_named(client: Clie
     assert digest_of(client, ".") == digest_of(client, str(folder)) == digest_of(client, "../project")
     assert digest_of(client, "src") != digest_of(client, ".")
     assert client.store.list("").rows == ()  # a document is made without writing
+
+
+def test_a_folder_named_from_a_directory_that_is_gone_is_refused(
+    client: Client, folder: Path, clock: Clock, tmp_path: Path
+) -> None:
+    here = tmp_path / "gone"
+    here.mkdir()
+    os.chdir(here)
+    here.rmdir()
+    for place in (client, Client(f"file://{tmp_path}/store", ambient=clock)):
+        with pytest.raises(Refused, match="the directory this was started from no longer exists"):
+            place.document(JobSpec(command="x", workdir="."))
 
 
 def test_an_absolute_path_that_is_nothing_here_is_the_workers(client: Client, folder: Path) -> None:
