@@ -198,10 +198,12 @@ def _beside(machine: Machine, kept: Kept) -> Machine:
     )
 
 
-def copies(machine: Machine, ask: Ask, most: int) -> int:
+def copies(machine: Machine, ask: Ask, most: int, kept: Kept | None = None) -> int:
     """How many tasks of this ask fit at once, `most` at the most."""
-    if most <= 0 or why_not(machine, ask):
+    if most <= 0 or why_not(machine, ask, kept):
         return 0
+    if kept is not None:
+        machine = _beside(machine, kept)
     if ask.apart or ask.exclusive:
         return 1
     cpu, memory = takes(machine, ask)

@@ -1,0 +1,266 @@
+"""Where the members of a unit go: the tightest network that has room for them, and on it the fewest machines.
+
+Rules are never broken: what they exclude waits and says why. A preference (`patience`) only delays: a unit that could
+start on a looser network waits so long for a tighter one that would hold it if other work ended.
+
+A pure function of a unit, the machines and the time, in which the order of the machines does not count: the same board
+gives the same answer to whoever asks, now and when it is explained. It reads every machine once for each kind of
+member, and sorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from stado_like.job import reasons
+from stado_like.job import reasons_placement as says
+from stado_like.job.hardware import CARD
+from stado_like.job.ids import AttemptId
+from stado_like.planning.board import Spot, Unit
+from stado_like.planning.fit import Kept, Machine, copies, whole_cards
+from stado_like.planning.networks import NODE, Network, name_at, networks_of
+from stado_like.planning.packing import Kind, Packed, Room, Rules, kinds_of, pack
+from stado_like.planning.unassigned import Outside, why_outside
+
+NOBODY: Final[Mapping[str, Kept]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Every member (or, where fewer may start together, as many as there is room for) with its worker, and what they
+    share."""
+
+    where: Mapping[AttemptId, str]
+    network: Network
+
+
+@dataclass(frozen=True)
+class Unassigned:
+    """Why not. `could_start_looser`: where it could start now, if it waits for a tighter network only. `nodes` is made
+    when it is looked at: what each machine says against the members that found no place."""
+
+    reason: str
+    could_start_looser: Assigned | None = None
+    explain: Callable[[], Mapping[str, tuple[str, ...]]] = field(default=dict, compare=False, repr=False)
+
+    @cached_property
+    def nodes(self) -> Mapping[str, tuple[str, ...]]:
+        return self.explain()
+
+
+def assign(
+    unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, Kept] = NOBODY
+) -> Assigned | Unassigned:
+    """The best place for the unit now. `kept`: by worker, room that is held for others."""
+    search = _Search(unit, spots, kept)
+    found = search.best()
+    if found is None:
+        return Unassigned(_headline(unit, spots), explain=search.explain)
+    left_s = unit.waiting_since + unit.near.patience_s - now
+    if unit.near.patience_s and left_s > 0 and len(unit.members) > 1:
+        tighter = _tighter(unit, spots, found.network)
+        if tighter is not None:
+            minutes = max(1, -(-int(left_s) // 60))
+            otherwise = str(found.network)
+            return Unassigned(says.waits_for_fabric(minutes, str(tighter), otherwise), found, search.explain)
+    return found
+
+
+def emptied(machine: Machine) -> Machine:
+    """The machine as it is when all work on it has ended."""
+    gpus = tuple(one if one.free_share == CARD else replace(one, free_share=CARD) for one in machine.gpus)
+    return replace(
+        machine,
+        free_cpu_millis=max(machine.free_cpu_millis, machine.total_cpu_millis),
+        free_memory_bytes=max(machine.free_memory_bytes, machine.total_memory_bytes),
+        free_gpus=whole_cards(gpus) if gpus else machine.free_gpus,
+        running=0,
+        taken_whole=False,
+        apart=frozenset(),
+        gpus=gpus,
+    )
+
+
+def _tighter(unit: Unit, spots: Sequence[Spot], than: Network) -> Network | None:
+    """The tightest network of a better kind that holds the unit when the work on it has ended."""
+    if than.is_as_good_as == NODE:
+        return None
+    empty = [replace(spot, machine=emptied(spot.machine), running=()) for spot in spots]
+    found = _Search(unit, empty, NOBODY).best()
+    return found.network if found is not None and found.network.is_as_good_as < than.is_as_good_as else None
+
+
+def _headline(unit: Unit, spots: Sequence[Spot]) -> str:
+    ready, total = sum(not spot.machine.closed for spot in spots), len(spots)
+    if len(unit.members) == 1:
+        return reasons.no_machine_fits(ready, total)
+    if unit.least and unit.least < len(unit.members):
+        return says.minimum_cannot_be_placed(ready, total)
+    return says.gang_cannot_be_placed(ready, total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Machines that share a network, and the name within which the run is kept."""
+
+    network: Network
+    within: str
+    rooms: list[Room]
+
+    def holds(self, kinds: Sequence[Kind], need: int) -> bool:
+        """Whether it might: a comparison of sums, before anything is packed."""
+        if len(kinds) == 1:
+            return sum(room.counts[0] for room in self.rooms) >= need
+        sums = [sum(room.counts[i] for room in self.rooms) for i in range(len(kinds))]
+        return all(found >= len(kind.members) for found, kind in zip(sums, kinds, strict=True))
+
+
+class _Search:
+    """One look at the board for one unit."""
+
+    def __init__(self, unit: Unit, spots: Sequence[Spot], kept: Mapping[str, Kept]) -> None:
+        self.unit, self.near, self.kept = unit, unit.near, kept
+        self.spots = spots
+        self.kinds = kinds_of(unit.members)
+        self.company = [spot.machine for spot in spots if any(one.job == unit.job for one in spot.running)]
+        names = {machine.worker for machine in self.company}
+        self.rules = Rules(self.near.min_nodes, self.near.max_nodes, len(names), bool(self.near.spread))
+        self.rooms = list(self._rooms(names))
+
+    # ---- the machines
+
+    def _rooms(self, used: set[str]) -> Iterable[Room]:
+        near, full = self.near, self.rules.max_nodes and self.rules.used >= self.rules.max_nodes
+        taken = {name_at(machine, near.spread) for machine in self.company} if near.spread else set()
+        for spot in self.spots:
+            machine = spot.machine
+            if machine.worker in self.unit.avoid or (full and machine.worker not in used):
+                continue
+            spread = name_at(machine, near.spread) if near.spread else ""
+            if near.spread and (not spread or spread in taken):
+                continue
+            counts = self._counts(machine)
+            if any(counts):
+                yield Room(machine, counts, machine.worker in used, spread)
+
+    def _counts(self, machine: Machine) -> tuple[int, ...]:
+        kept = self.kept.get(machine.worker)
+        return tuple(_count(machine, kind, kept) for kind in self.kinds)
+
+    # ---- the networks
+
+    @cached_property
+    def groups(self) -> dict[int, list[_Group]]:
+        """By rank of the network: the machines that share one, within what the run is kept in."""
+        near, found = self.near, dict[tuple[Network, str], list[Room]]()
+        ours = self._shared_by_company()
+        kept_in = {name_at(machine, near.keep_within) for machine in self.company} if near.keep_within else set()
+        for room in self.rooms:
+            within = name_at(room.machine, near.keep_within) if near.keep_within else ""
+            if near.keep_within and (not within or (kept_in and kept_in != {within})):
+                continue
+            alone = (Network(NODE, room.machine.worker),) if near.keep_within in ("", "node") else ()
+            for network in (*alone, *networks_of(room.machine, near)):
+                if ours is None or network in ours:
+                    found.setdefault((network, within), []).append(room)
+        by_rank: dict[int, list[_Group]] = {}
+        for (network, within), rooms in found.items():
+            by_rank.setdefault(network.rank, []).append(_Group(network, within, rooms))
+        return by_rank
+
+    def _shared_by_company(self) -> set[Network] | None:
+        """The networks that all of the run's other tasks are on; None: it has no other."""
+        if not self.company:
+            return None
+        shared = [{Network(NODE, one.worker), *networks_of(one, self.near)} for one in self.company]
+        return set.intersection(*shared)
+
+    # ---- the answer
+
+    def best(self) -> Assigned | None:
+        everyone, least = len(self.unit.members), self.unit.least
+        found = self._best(everyone)
+        if found is not None or not least or least >= everyone:
+            return found
+        if len(self.kinds) == 1:
+            return self._best(least)
+        first = replace(self.unit, members=self.unit.members[:least], least=0)
+        return _Search(first, self.spots, self.kept).best()
+
+    def _best(self, need: int) -> Assigned | None:
+        """On the tightest network that holds `need` members: all of them, or as many as go."""
+        for rank in sorted(self.groups):
+            able = [group for group in self.groups[rank] if group.holds(self.kinds, need)]
+            found = self._on_one_machine(able, need) if rank == NODE else self._on_one_network(able, need)
+            if found is not None:
+                packed, network = found
+                where = {member.attempt: worker for worker, members in packed.where.items() for member in members}
+                return Assigned(where, network)
+        return None
+
+    def _on_one_machine(self, able: Sequence[_Group], need: int) -> tuple[Packed, Network] | None:
+        for group in sorted(able, key=lambda one: one.rooms[0].order):
+            found = self._pack(group.rooms, need)
+            if found is not None:
+                return found, group.network
+        return None
+
+    def _on_one_network(self, able: Sequence[_Group], need: int) -> tuple[Packed, Network] | None:
+        packed = [(found, group) for group in able if (found := self._pack(group.rooms, need)) is not None]
+        if not packed:
+            return None
+        found, group = min(packed, key=lambda one: _preference(*one))
+        return found, group.network
+
+    def _pack(self, rooms: Sequence[Room], need: int) -> Packed | None:
+        found = pack(rooms, self.kinds, self.rules)
+        if found.whole:
+            return found
+        enough = _placed(found) >= need and found.machines + self.rules.used >= self.rules.min_nodes
+        return found if enough and need < len(self.unit.members) else None
+
+    # ---- why not
+
+    def explain(self) -> Mapping[str, tuple[str, ...]]:
+        """What each machine says, as if as many members as possible were placed."""
+        loosest = self.groups[max(self.groups)] if self.groups else []
+        tried = [(pack(group.rooms, self.kinds, self.rules), group) for group in loosest]
+        found = min(tried, key=lambda one: _preference(*one), default=None)
+        packed, group = found if found is not None else (Packed(), None)
+        level, here = self.near.spread, {spot.machine.worker: spot.machine for spot in self.spots}
+        used = {*packed.where, *(machine.worker for machine in self.company)}
+        how_far = Outside(
+            unit=self.unit,
+            kinds=self.kinds,
+            where=packed.where,
+            network=group.network if group is not None else None,
+            within=group.within if group is not None else "",
+            allowed=frozenset(room.machine.worker for room in group.rooms) if group is not None else frozenset(),
+            used=frozenset(used),
+            spread=frozenset(name_at(here[worker], level) for worker in used) if level else frozenset(),
+        )
+        return {worker: why_outside(how_far, machine, self.kept.get(worker)) for worker, machine in here.items()}
+
+
+def _placed(packed: Packed) -> int:
+    return sum(len(members) for members in packed.where.values())
+
+
+def _preference(packed: Packed, group: _Group) -> tuple[int, int, int, Network, str]:
+    """The most members, the fewest machines, the least room left beside."""
+    left = sum(room.machine.free_gpus for room in group.rooms)
+    return (-_placed(packed), packed.machines, left, group.network, group.within)
+
+
+def _count(machine: Machine, kind: Kind, kept: Kept | None) -> int:
+    """How many members of the kind the machine takes. The cheap comparisons first: most machines are full."""
+    ask = kind.ask
+    if machine.closed or ask.cpu_millis > machine.free_cpu_millis or ask.memory_bytes > machine.free_memory_bytes:
+        return 0
+    if ask.gpus > machine.free_gpus and not machine.gpus:
+        return 0
+    return copies(machine, ask, len(kind.members), kept)
