@@ -14,6 +14,7 @@ from typing import Any
 from stado_like.asking import choices, launcher, moments
 from stado_like.asking.flags import exclusions
 from stado_like.asking.overlay import laid_over
+from stado_like.errors import UsageError
 from stado_like.job.spec import units
 
 Duration = str | int | float
@@ -150,10 +151,13 @@ class JobSpec:
         return {**said, "restart_policy": policy} if policy else said
 
     def words(self) -> list[str]:
-        """The command and its arguments, as they are stored; empty when none was said."""
-        words = [self.command] if isinstance(self.command, str) else list(self.command)
-        if not words or not words[0]:
-            words = []
+        """The command and its arguments, as they are stored; empty when none was said. Raises `UsageError`."""
+        if isinstance(self.command, str):
+            words = [self.command] if self.command else []
+        else:
+            words = list(self.command)
+        if words and words[0] == "":  # passed over, a file's own command would run instead
+            raise UsageError("the first word of the command is empty", "A variable without a value? Name a program.")
         if not self.torchrun:
             return words
         count = choices.gpus(self.gpus)[0] if self.gpus is not None else _in(self.document, *_GPUS, "count")

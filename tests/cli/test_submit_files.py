@@ -206,6 +206,13 @@ def test_sbatch_lines_become_the_document_and_options_win(stado: Stado, here: Pa
     assert piped["spec"]["task_template"]["time_limit_seconds"] == 60
 
 
+def test_an_empty_first_word_is_no_command_and_does_not_fall_back_to_the_files(stado: Stado, here: Path) -> None:
+    (here / "run.yaml").write_text(FILE)
+    for before in (["-f", "run.yaml"], ["--torchrun"], []):
+        said = stado("--json", "submit", *before, "--", "", "b")
+        assert said.code == 2 and said.error["message"] == "the first word of the command is empty"
+
+
 def test_a_standard_input_that_is_closed_is_one_error(here: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-m", "stado_cli", "submit", "-f", "-"],
