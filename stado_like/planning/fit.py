@@ -80,14 +80,16 @@ def fits(machine: Machine, ask: Ask, kept: Kept | None = None) -> bool:
 
 def _not_chosen(machine: Machine, ask: Ask) -> list[str]:
     """What the machine wants of a task, and the task of its machine's name, labels and company."""
-    found = []
+    found: list[str] = []
     insists = machine.labels.get(ACCEPTS)
     if insists and not any(word.strip() in ask.labels for word in insists.split(",")):
         found.append(says.NO_LABEL_IT_ACCEPTS)
-    mine = (machine.worker, machine.host)
-    if (ask.pinned_host and ask.pinned_host not in mine) or (ask.names and not set(mine) & set(ask.names)):
-        found.append(reasons.PINNED_ELSEWHERE)
-    found += [reasons.lacks_label(k, v) for k, v in ask.labels.items() if machine.labels.get(k) != v]
+    if ask.pinned_host or ask.names:
+        mine = (machine.worker, machine.host)
+        if (ask.pinned_host and ask.pinned_host not in mine) or (ask.names and not set(mine) & set(ask.names)):
+            found.append(reasons.PINNED_ELSEWHERE)
+    if ask.labels:
+        found += [reasons.lacks_label(k, v) for k, v in ask.labels.items() if machine.labels.get(k) != v]
     if ask.apart and ask.apart in machine.apart:
         found.append(reasons.ANOTHER_WORKER_HERE)
     return found
@@ -95,6 +97,8 @@ def _not_chosen(machine: Machine, ask: Ask) -> list[str]:
 
 def _lacking(machine: Machine, ask: Ask) -> list[str]:
     """Abilities and ports."""
+    if not ask.needs and not ask.ports.kind:
+        return []
     found = [sentence for ability, sentence in ask.needs.items() if ability not in machine.abilities]
     if ask.ports.kind and not any(ask.ports.is_met_by(port) for port in machine.ports):
         kind = "InfiniBand" if ask.ports.kind == "infiniband" else "RDMA"

@@ -8,7 +8,7 @@ fabric, since whoever has a single fabric has no reason to name it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -25,6 +25,7 @@ SHOWN: Final = {"nvlink_domain": "NVLink domain", "node": "machine"}
 NODE, NVLINK, IB, ROCE_FABRIC, RACK, SITE, ANYWHERE = range(7)
 """From the tightest network to the loosest; from RACK on it is Ethernet."""
 
+_LEVEL: Final = {NVLINK: "nvlink_domain", RACK: "rack", SITE: "site"}
 _ALLOWED: Final = {
     "nvlink": (NODE, NVLINK),
     "infiniband": (NODE, NVLINK, IB),
@@ -102,7 +103,7 @@ def name_at(machine: Machine, level: str) -> str:
     if level == "node":
         return machine.worker
     if level == "nvlink_domain":
-        domains = {one.nvlink_domain for one in machine.gpus if one.usable}
+        domains = {one.nvlink_domain for one in machine.gpus if one.usable} if machine.gpus else set()
         return domains.pop() if len(domains) == 1 else ""
     return machine.labels.get(OURS + level) or machine.labels.get(BROUGHT + level) or ""
 
@@ -113,21 +114,16 @@ def allowed(near: Near) -> tuple[int, ...]:
     return _ALLOWED.get(wanted, _ALLOWED["auto"])
 
 
-def networks_of(machine: Machine, near: Near) -> Iterator[Network]:
-    """The networks that the machine is on, beyond itself, of those allowed."""
-    ranks = allowed(near)
-    domain = name_at(machine, "nvlink_domain")
-    if domain and NVLINK in ranks:
-        yield Network(NVLINK, domain)
-    if machine.ports:
-        kinds = {port.kind for port in machine.ports if port.active and port.gbps >= near.min_gbps}
-        if INFINIBAND in kinds and IB in ranks:
-            yield Network(IB, name_at(machine, "fabric"))
-        if ROCE in kinds and ROCE_FABRIC in ranks:
-            yield Network(ROCE_FABRIC, name_at(machine, "fabric"))
-    if ANYWHERE in ranks:
-        for rank, level in ((RACK, "rack"), (SITE, "site")):
-            name = name_at(machine, level)
-            if name:
-                yield Network(rank, name)
-        yield Network(ANYWHERE)
+def name_on(machine: Machine, rank: int, min_gbps: int = 0) -> str | None:
+    """The name of the machine's network of that rank; None: it is on none, or nobody knows on which."""
+    if rank == ANYWHERE:
+        return ""
+    if rank == NODE:
+        return machine.worker
+    if rank in (IB, ROCE_FABRIC):
+        kind = INFINIBAND if rank == IB else ROCE
+        for port in machine.ports:
+            if port.kind == kind and port.active and port.gbps >= min_gbps:
+                return name_at(machine, "fabric")
+        return None
+    return name_at(machine, _LEVEL[rank]) or None

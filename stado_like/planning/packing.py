@@ -8,7 +8,7 @@ and a gang of 64 a matter of milliseconds; a unit of several kinds is packed kin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Member
@@ -25,6 +25,8 @@ class Room:
     """Tasks of the run are on it."""
     spread: str = ""
     """Its name at the level over which the run is spread."""
+    within: str = ""
+    """Its name at the level within which the run is kept."""
 
     @property
     def order(self) -> tuple[bool, int, int, int, str]:
@@ -92,7 +94,7 @@ def _one_each(rooms: Sequence[Room]) -> list[Room]:
     for room in sorted(rooms, key=lambda one: one.order):
         if any(room.counts):
             best.setdefault(room.spread, room)
-    return [Room(one.machine, tuple(min(1, n) for n in one.counts), one.used, one.spread) for one in best.values()]
+    return [replace(one, counts=tuple(min(1, n) for n in one.counts)) for one in best.values()]
 
 
 def _counted(rooms: Sequence[Room], kind: Kind, rules: Rules) -> Packed:

@@ -22,7 +22,7 @@ from stado_like.job.hardware import CARD
 from stado_like.job.ids import AttemptId
 from stado_like.planning.board import Spot, Unit
 from stado_like.planning.fit import Kept, Machine, copies, whole_cards
-from stado_like.planning.networks import NODE, Network, name_at, networks_of
+from stado_like.planning.networks import NODE, Network, allowed, name_at, name_on
 from stado_like.planning.packing import Kind, Packed, Room, Rules, kinds_of, pack
 from stado_like.planning.unassigned import Outside, why_outside
 
@@ -134,50 +134,38 @@ class _Search:
     # ---- the machines
 
     def _rooms(self, used: set[str]) -> Iterable[Room]:
+        """Those that take a member, and that no rule excludes by itself."""
         near, full = self.near, self.rules.max_nodes and self.rules.used >= self.rules.max_nodes
         taken = {name_at(machine, near.spread) for machine in self.company} if near.spread else set()
+        kept_in = {name_at(machine, near.keep_within) for machine in self.company} if near.keep_within else set()
         for spot in self.spots:
             machine = spot.machine
             if machine.worker in self.unit.avoid or (full and machine.worker not in used):
                 continue
             spread = name_at(machine, near.spread) if near.spread else ""
+            within = name_at(machine, near.keep_within) if near.keep_within else ""
             if near.spread and (not spread or spread in taken):
                 continue
-            counts = self._counts(machine)
+            if near.keep_within and (not within or (kept_in and kept_in != {within})):
+                continue
+            kept = self.kept.get(machine.worker) if self.kept else None
+            counts = tuple([_count(machine, kind, kept) for kind in self.kinds])
             if any(counts):
-                yield Room(machine, counts, machine.worker in used, spread)
-
-    def _counts(self, machine: Machine) -> tuple[int, ...]:
-        kept = self.kept.get(machine.worker)
-        return tuple(_count(machine, kind, kept) for kind in self.kinds)
+                yield Room(machine, counts, machine.worker in used, spread, within)
 
     # ---- the networks
 
-    @cached_property
-    def groups(self) -> dict[int, list[_Group]]:
-        """By rank of the network: the machines that share one, within what the run is kept in."""
-        near, found = self.near, dict[tuple[Network, str], list[Room]]()
-        ours = self._shared_by_company()
-        kept_in = {name_at(machine, near.keep_within) for machine in self.company} if near.keep_within else set()
+    def _groups(self, rank: int) -> list[_Group]:
+        """The machines that share a network of that rank, within what the run is kept in."""
+        gbps, found = self.near.min_gbps, dict[tuple[str, str], list[Room]]()
+        ours = {name_on(machine, rank, gbps) for machine in self.company}
+        if len(ours) > 1:
+            return []  # the run's other tasks do not share one
         for room in self.rooms:
-            within = name_at(room.machine, near.keep_within) if near.keep_within else ""
-            if near.keep_within and (not within or (kept_in and kept_in != {within})):
-                continue
-            alone = (Network(NODE, room.machine.worker),) if near.keep_within in ("", "node") else ()
-            for network in (*alone, *networks_of(room.machine, near)):
-                if ours is None or network in ours:
-                    found.setdefault((network, within), []).append(room)
-        by_rank: dict[int, list[_Group]] = {}
-        for (network, within), rooms in found.items():
-            by_rank.setdefault(network.rank, []).append(_Group(network, within, rooms))
-        return by_rank
-
-    def _shared_by_company(self) -> set[Network] | None:
-        """The networks that all of the run's other tasks are on; None: it has no other."""
-        if not self.company:
-            return None
-        shared = [{Network(NODE, one.worker), *networks_of(one, self.near)} for one in self.company]
-        return set.intersection(*shared)
+            name = name_on(room.machine, rank, gbps)
+            if name is not None and (not ours or name in ours):
+                found.setdefault((name, room.within), []).append(room)
+        return [_Group(Network(rank, name), within, rooms) for (name, within), rooms in found.items()]
 
     # ---- the answer
 
@@ -193,23 +181,27 @@ class _Search:
 
     def _best(self, need: int) -> Assigned | None:
         """On the tightest network that holds `need` members: all of them, or as many as go."""
-        for rank in sorted(self.groups):
-            able = [group for group in self.groups[rank] if group.holds(self.kinds, need)]
-            found = self._on_one_machine(able, need) if rank == NODE else self._on_one_network(able, need)
+        for rank in allowed(self.near):
+            found = self._on_one_machine(need) if rank == NODE else self._on_one_network(rank, need)
             if found is not None:
                 packed, network = found
                 where = {member.attempt: worker for worker, members in packed.where.items() for member in members}
                 return Assigned(where, network)
         return None
 
-    def _on_one_machine(self, able: Sequence[_Group], need: int) -> tuple[Packed, Network] | None:
-        for group in sorted(able, key=lambda one: one.rooms[0].order):
-            found = self._pack(group.rooms, need)
+    def _on_one_machine(self, need: int) -> tuple[Packed, Network] | None:
+        others = {machine.worker for machine in self.company}
+        if len(others) > 1 or self.rules.min_nodes > 1 or (self.rules.spread and need > 1):
+            return None
+        able = [room for room in self.rooms if sum(room.counts) >= need and (not others or room.used)]
+        for room in sorted(able, key=_order):
+            found = self._pack((room,), need)
             if found is not None:
-                return found, group.network
+                return found, Network(NODE, room.machine.worker)
         return None
 
-    def _on_one_network(self, able: Sequence[_Group], need: int) -> tuple[Packed, Network] | None:
+    def _on_one_network(self, rank: int, need: int) -> tuple[Packed, Network] | None:
+        able = [group for group in self._groups(rank) if group.holds(self.kinds, need)]
         packed = [(found, group) for group in able if (found := self._pack(group.rooms, need)) is not None]
         if not packed:
             return None
@@ -227,7 +219,7 @@ class _Search:
 
     def explain(self) -> Mapping[str, tuple[str, ...]]:
         """What each machine says, as if as many members as possible were placed."""
-        loosest = self.groups[max(self.groups)] if self.groups else []
+        loosest = next((groups for rank in reversed(allowed(self.near)) if (groups := self._groups(rank))), [])
         tried = [(pack(group.rooms, self.kinds, self.rules), group) for group in loosest]
         found = min(tried, key=lambda one: _preference(*one), default=None)
         packed, group = found if found is not None else (Packed(), None)
@@ -244,6 +236,10 @@ class _Search:
             spread=frozenset(name_at(here[worker], level) for worker in used) if level else frozenset(),
         )
         return {worker: why_outside(how_far, machine, self.kept.get(worker)) for worker, machine in here.items()}
+
+
+def _order(room: Room) -> tuple[bool, int, int, int, str]:
+    return room.order
 
 
 def _placed(packed: Packed) -> int:
