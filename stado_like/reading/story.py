@@ -26,6 +26,8 @@ from stado_like.job.terms import Terms
 from stado_like.reading.shapes import TaskView, Told, iso
 from stado_like.reading.waiting import restart_reason, waits_as_job
 
+CLAIMER: Final = "claimer"
+"""As a claim's gate signs the end of an attempt that it finds decided."""
 SEEN_BY_READER: Final[Mapping[str, Any]] = {"seen_by": "reader"}
 
 
@@ -79,7 +81,8 @@ def task_story(job: Job, ends: Sequence[End], going: Going | None) -> Story:
 def _of_end(end: End) -> Iterator[Change]:
     """What its writer told, and what the task became of it, where that is more than the attempt's own outcome."""
     changes = end.history.changes
-    if end.worker and end.claimed_at and not any(one.state == TaskState.PREPARING.value for one in changes):
+    began = end.worker and end.claimed_at and end.by != CLAIMER  # whose gate was shut: it never began
+    if began and not any(one.state == TaskState.PREPARING.value for one in changes):
         yield _claimed(end.claimed_at)
     yield from changes
     last = changes[-1] if changes else None

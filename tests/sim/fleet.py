@@ -29,6 +29,7 @@ from tests.sim.checkers import Judge
 from tests.sim.disasters import CLOCK_JUMP_S, Disasters
 from tests.sim.fault_store import Change, FaultStore, SharedBucket
 from tests.sim.faults import Kind, Rates, Storm
+from tests.sim.histories import histories_could_have_happened
 from tests.sim.host import Host
 from tests.sim.operators import Operator
 from tests.sim.people import Person
@@ -116,6 +117,8 @@ class Fleet:
         self.world.arrive_all()
         self._rest("after everything late has arrived")
         self.judge.at_rest()
+        for what in histories_could_have_happened(self.judge.seen):
+            self.judge.seen.violate("histories could have happened", what)
         self.judge.verify()
 
     def _go(self, until_s: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import pytest
 import yaml
 
 from stado_like.job.records import Change
-from stado_like.job.states import TABLE, TERMINAL_TASK, TaskState
 from stado_like.reading.events import events_of
-from stado_like.reading.shapes import JobView, Told
+from stado_like.reading.shapes import JobView
+from tests.sim.histories import impossible_steps
 from tests.stories.stage import Stage
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "stories"
@@ -91,20 +90,9 @@ def _shows(view: JobView, wanted: dict[str, Any]) -> None:
         assert [view.tasks[rank].state.value, view.tasks[rank].reason] == expected
 
 
-ARROWS = {(before.value, arrow.to.value) for (before, _), arrow in TABLE.items()}
-
-
-def _follows_the_table(told: list[Told]) -> None:
-    """Every step is an arrow, or other words for the same state; the last may say what became of an attempt's end."""
-    states = [one.change.state for one in told]
-    for at, pair in enumerate(pairwise(states), 2):
-        became = at == len(states) and {TaskState(state) for state in pair} <= TERMINAL_TASK
-        assert pair in ARROWS or pair[0] == pair[1] or became, pair
-
-
 def _in_order(view: JobView) -> None:
     for task in view.tasks:
-        _follows_the_table(list(task.story))
+        assert list(impossible_steps([one.change.state for one in task.story])) == []
     for changes in (view.story, *(one.story for one in view.tasks)):
         times = [one.change.at for one in changes]
         assert times == sorted(times)
