@@ -82,6 +82,29 @@ def node_share_of(resources: Mapping[str, Any]) -> int:
     return max(1, round(fraction * CARD)) if fraction else 0
 
 
+def to_split(resources: Mapping[str, Any]) -> dict[str, int]:
+    """A total that the scheduler splits into tasks, as a unit carries it: whole numbers under the names of the
+    specification. `per_node`: a power of two on each; `every`: every free GPU of each; `every_machine`: one task on
+    every machine that can take one. `per_gpu_*`: what each GPU brings with it."""
+    gpus = (resources.get("gpu_requests") or _NOTHING).get
+    topology = (resources.get("topology") or _NOTHING).get
+    chosen = resources.get("node_selection") or _NOTHING
+    per_gpu = resources.get("per_gpu") or _NOTHING
+    said = {
+        "gpus": gpus("count", 0),
+        "min_nodes": topology("min_nodes") or 0,
+        "max_nodes": topology("max_nodes") or 0,
+        "min_per_machine": gpus("min_per_machine") or 0,
+        "per_node": int(gpus("policy") == "PerNode"),
+        "every": int(gpus("policy") == "All"),
+        "every_machine": int(chosen.get("mode") == "All"),
+        "machines": resources.get("machines") or chosen.get("count") or 0,
+        "per_gpu_cpu_millis": round(per_gpu.get("cpu_cores", 0) * 1000),
+        "per_gpu_memory_bytes": per_gpu.get("memory_bytes", 0),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
 def _restricts(network: Mapping[str, Any]) -> bool:
     egress = network.get("egress") or _NOTHING
     return bool(egress.get("default", "allow") == "deny" or egress.get("cluster", "all") != "all")

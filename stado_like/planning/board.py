@@ -90,7 +90,8 @@ class Unit:
     time_limit_s: int | None = None
     waiting_since: float = 0.0
     shape: Mapping[str, int] = field(default_factory=dict)
-    """A total that the plan shall split: `gpus`, `min_nodes`, `max_nodes`, `min_per_machine`. Empty: it is split."""
+    """A total that the plan shall split, as `demands.to_split` says it: `gpus`, `min_nodes`, `max_nodes`,
+    `min_per_machine`, …. Empty: it is split."""
     avoid: frozenset[str] = frozenset()
     """Workers that refused it lately, or did not claim it in time."""
 
