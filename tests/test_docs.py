@@ -156,6 +156,8 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("seconds", "count", "limit", "code", "running_count", "failed", "width", "ready"), (7,)),
     **dict.fromkeys(("minutes", "priority", "gpus", "machines", "largest", "index", "need", "free", "at_risk"), (7,)),
     **dict.fromkeys(("starts_by", "found"), ("x", "")),
+    "wanted": ("Completed", "Failed", "Ended"),
+    "at": (7.0,),
     "gbps": (7, 0),
     "gang": (True, False),
     "total": (7, 0),

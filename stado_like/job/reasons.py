@@ -206,10 +206,10 @@ def evictions_spent(count: int, limit: int, last: str) -> str:
     return f"Retry budget exhausted after {count}/{limit} restarts for {what}; the last: {last}"
 
 
-def supervisors_died(machines: Sequence[str], last: str) -> str:
+def supervisors_died(workers: Sequence[str], last: str) -> str:
     """By whoever ends the attempt under which one supervisor too many died."""
-    count = {2: "two", 3: "three"}.get(len(machines), str(len(machines)))
-    where = ", ".join(dict.fromkeys(machines))
+    count = {2: "two", 3: "three"}.get(len(workers), str(len(workers)))
+    where = ", ".join(dict.fromkeys(workers))
     return f"Failed: {count} supervisors died while running it, on {where}, whose machines lived on; the last: {last}"
 
 
@@ -274,8 +274,8 @@ def cannot_start_without(why: str, group: str) -> str:
     return f"{why}; worker group {group} cannot start without it"
 
 
-def waits_for_job(job: str, state: str) -> str:
-    return f"Waits for job {job} {_TO[state]}"
+def waits_for_job(job: str, wanted: str) -> str:
+    return f"Waits for job {job} {_TO[wanted]}"
 
 
 def awaited_came_to(job: str, wanted: str, state: str, reason: str) -> str:

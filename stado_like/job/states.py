@@ -157,7 +157,7 @@ def _table() -> dict[tuple[TaskState, Event], Arrow]:
         (S.STOPPING, E.STOP): Arrow(S.CANCELLED, W.SUPERVISOR),
         (S.STOPPING, E.FAIL): Arrow(S.FAILED, W.SUPERVISOR),
         (S.STOPPING, E.SUCCEED): Arrow(S.COMPLETED, W.SUPERVISOR),
-        (S.PENDING, E.GIVE_UP): Arrow(S.UNSCHEDULABLE, W.TICK),
+        (S.PENDING, E.GIVE_UP): Arrow(S.UNSCHEDULABLE, W.ANY),
         (S.CANCELLED, E.EVICT_LAST): Arrow(S.PREEMPTED, W.ANY),
         (S.CANCELLED, E.GANG_OVER): Arrow(S.COSCHED_FAILED, W.ANY),
         (S.FAILED, E.RETRY): Arrow(S.PENDING, W.ANY),

@@ -30,7 +30,7 @@ NOT_YET: dict[str, list[str]] = {
     "gpus-of-any-shape": ["start: Gang", "image"],
     "array-of-100": ["image"],
     "shape": ["image"],
-    "groups": ["complete_with", "health_check", "depends_on.condition: Healthy"],
+    "groups": ["health_check", "depends_on.condition: Healthy"],
 }
 
 
