@@ -10,7 +10,7 @@ of the answer (`devices_for`), so a machine "less a task" is made here too (`tak
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from stado_like.job import reasons
@@ -175,6 +175,25 @@ def taking(machine: Machine, ask: Ask) -> Machine:
         apart=machine.apart | {ask.apart} if ask.apart else machine.apart,
         gpus=gpus,
     )
+
+
+def settled(machine: Machine, ask: Ask) -> Ask:
+    """The ask of a task that fits, with the GPUs that it gets: whoever claims it keeps this one."""
+    devices = devices_for(machine, ask)
+    return replace(ask, devices=devices) if devices else ask
+
+
+def held_by(gpus: tuple[Device, ...], asks: Iterable[Ask]) -> tuple[Device, ...]:
+    """The GPUs, less what these tasks hold of them. Of a task that does not say which it got, as many are counted as
+    held as it asked for."""
+    if not gpus:
+        return gpus
+    for ask in sorted((one for one in asks if one.gpus), key=lambda one: not one.devices):
+        held = set(ask.devices) or {one.id for one in choose_cards(gpus, ask.gpus, ask.gpu_kind)}
+        if not held:
+            held = {one.id for one in sorted(gpus, key=lambda one: -one.free_share)[: ask.gpus]}
+        gpus = tuple(_less(one, ask) if one.id in held else one for one in gpus)
+    return gpus
 
 
 def whole_cards(gpus: tuple[Device, ...]) -> int:

@@ -35,6 +35,7 @@ from stado_worker.launcher import Launcher
 from stado_worker.nursery import LaunchUnknown, NurseryFailed
 from stado_worker.offer import Offer
 from stado_worker.options import AgentOptions as AgentOptions
+from stado_worker.queue_rules import QueueRules
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
 
@@ -74,6 +75,7 @@ class Agent:
         self._unread_due_s = 0.0
         self._followers = Followers()
         self._inbox = Inbox(bucket, options.worker, launcher, offer, log)
+        self._rules = QueueRules(bucket, options.worker, offer, log)
         self._graces = Graces(bucket, options.grace_s, options.most_grace_s, log)
         self._looked_at = (0, 0)
         self._look_again_s = 0.0
@@ -242,12 +244,14 @@ class Agent:
         elif event.kind in ("cancel", "stop", "follow"):
             self._followers.pass_on(event, self._holdings.values(), self._launcher)
         else:
+            self._rules.heard(event)
             self._inbox.heard(event)
 
     def _sweep(self, now_s: float) -> None:
         """Everything the bell might have failed to tell: the queue, retries, cancels."""
         if now_s >= self._sweep_due_s:
             self._inbox.sweep()
+            self._rules.sweep()
             self._graces.sweep()
             self._candidates.sweep()
             if self._holdings:
@@ -261,6 +265,7 @@ class Agent:
             self._candidates.move_due(self._bucket.now())
 
     def _obey(self, now_s: float) -> None:
+        self._rules.answer(now_s)
         self._inbox.obey(self._holdings, [a for a, _ in self._unread])
 
     # ---- admitting and claiming
@@ -301,8 +306,10 @@ class Agent:
             if fit.why_not(machine, ask):
                 unfit.add(coarse)
                 continue
+            if not self._rules.let_claim(entry, ask, machine, self._holdings.values(), self._candidates):
+                continue
             self._candidates.drop(entry.key)
-            self._claim(entry, ask)
+            self._claim(entry, fit.settled(machine, ask))
             progress = True
         return progress
 
@@ -359,7 +366,8 @@ class Agent:
 
     def _launch(self, holding: Holding, opened: Open) -> None:
         now_s = self._ambient.boot_s()
-        holding.ttl_s = opened.terms.for_rank(holding.a.rank).ttl_s
+        terms = opened.terms.for_rank(holding.a.rank)
+        holding.ttl_s, holding.time_limit_s = terms.ttl_s, terms.time_limit_s
         try:
             holding.folder.write_task(claims.task_of(self._options, self._graces, holding, opened).plain())
             self._followers.tell(holding.a, holding.folder)

@@ -15,8 +15,9 @@ from stado_like.job import reasons
 from stado_like.job.records import Capacity, Held, Room
 from stado_like.job.terms import Ask
 from stado_like.job.wanted import Wanted
-from stado_like.planning.fit import Machine
+from stado_like.planning.fit import Machine, held_by, share_of, whole_cards
 from stado_worker.machine import memory
+from stado_worker.machine.described import NO_HARDWARE, Hardware
 from stado_worker.machine.disk import disk_pressure
 from stado_worker.machine.room import LiveRoom
 from stado_worker.shim.attempt_dir import AttemptDir
@@ -53,8 +54,12 @@ class Offer:
     started_at: float = 0.0
     nonce: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    hardware: Hardware = NO_HARDWARE
     wanted: Wanted = field(default_factory=Wanted)
     """What a person wants of this machine, as it was read last."""
+    holds_nonce: str = ""
+    """Of the holds that it obeys; `echo`: of those that named this machine, which somebody waits to hear of."""
+    echo: str = ""
     due_s: float = 0.0
     _closed: str = ""
     _disk_due_s: float = 0.0
@@ -64,13 +69,13 @@ class Offer:
     _undelivered: int = 0
     _used: dict[str, int] = field(default_factory=dict)
     _used_due_s: float = 0.0
-    _told: tuple[object, ...] = (True, "", 0)
+    _told: tuple[object, ...] = (True, "", 0, "")
 
     # ---- what is free
 
     def sample(self, now_s: float, reserved: Reserved) -> None:
         """Called at every step: notes what is reserved, and measures now and then."""
-        self.room.sample(now_s, sum(ask.cpu_millis for _, ask in reserved))
+        self.room.sample(now_s, sum(self._takes(ask)[0] for _, ask in reserved))
         if self._resting and now_s >= self._rest_until_s:
             self._resting = ""
         if now_s >= self._disk_due_s:
@@ -117,22 +122,29 @@ class Offer:
         return reasons.refuses_work(self.closed) if self.closed else ""
 
     def machine(self, reserved: Reserved) -> Machine:
-        cpu = sum(ask.cpu_millis for _, ask in reserved)
-        held_bytes = sum(ask.memory_bytes for _, ask in reserved)
-        uses = [(ask.memory_bytes, self._used.get(folder.attempt_id, 0)) for folder, ask in reserved]
-        free = self.room.free(cpu, held_bytes, memory.growth_bytes(uses))
+        taken = [(folder.attempt_id, *self._takes(ask)) for folder, ask in reserved]
+        uses = [(held_bytes, self._used.get(attempt_id, 0)) for attempt_id, _, held_bytes in taken]
+        free = self.room.free(sum(cpu for _, cpu, _ in taken), sum(held for held, _ in uses), memory.growth_bytes(uses))
+        gpus = held_by(self.hardware.gpus, (ask for _, ask in reserved))
         return Machine(
             worker=self.worker,
             host=self.host,
             free_cpu_millis=free.cpu_millis,
             free_memory_bytes=free.memory_bytes,
-            free_gpus=max(0, self.room.total.gpus - sum(ask.gpus for _, ask in reserved)),
+            free_gpus=whole_cards(gpus),
             running=len(reserved),
             taken_whole=any(ask.exclusive for _, ask in reserved),
             closed=self._keeps_off,
             labels=self.labels,
             apart=frozenset(ask.apart for _, ask in reserved if ask.apart),
+            total_cpu_millis=self.room.total.cpu_millis,
+            total_memory_bytes=self.room.total.memory_bytes,
+            gpus=gpus,
+            ports=self.hardware.ports,
         )
+
+    def _takes(self, ask: Ask) -> tuple[int, int]:
+        return share_of(ask, self.room.total.cpu_millis, self.room.total.memory_bytes)
 
     # ---- what is told
 
@@ -144,7 +156,7 @@ class Offer:
 
     def _state(self, claiming: bool, held: int) -> tuple[object, ...]:
         """What is told at once when it changes. Whoever drains a machine waits for it to hold nothing."""
-        return self._accepting(claiming), self.wanted.nonce, held if self.wanted.drain else 0
+        return self._accepting(claiming), self.wanted.nonce, held if self.wanted.drain else 0, self.echo
 
     def said(self, now_s: float, *, accepting: bool, held: int = 0) -> None:
         self.due_s = now_s + BROADCAST_EVERY_S
@@ -164,15 +176,20 @@ class Offer:
             started_at=self.started_at,
             at=at,
             next_by=at + PROMISE_S,
-            total=Room(cpu_millis=total.cpu_millis, memory_bytes=total.memory_bytes, gpus=total.gpus),
+            total=Room(cpu_millis=total.cpu_millis, memory_bytes=total.memory_bytes, gpus=len(machine.gpus)),
             free=Room(
                 cpu_millis=machine.free_cpu_millis, memory_bytes=machine.free_memory_bytes, gpus=machine.free_gpus
             ),
+            gpus=machine.gpus,
+            ports=machine.ports,
+            whole=machine.taken_whole,
             labels=self.labels,
             accepting=self._accepting(accepting),
             why_not=self.closed or ("" if accepting else "it is stopping"),
+            pressure=self._closed,
             held=held,
             wanted=self.wanted.nonce,
+            holds_nonce=self.holds_nonce,
             version=program_version(),
         )
 

@@ -25,6 +25,7 @@ from stado_like.store.url import open_store, poll_s
 from stado_worker.agent import Agent, AgentOptions
 from stado_worker.launcher import NurseryLauncher
 from stado_worker.machine import identity
+from stado_worker.machine.described import NO_HARDWARE, Hardware
 from stado_worker.machine.identity import WorkerHome
 from stado_worker.machine.room import LiveRoom, measure
 from stado_worker.nursery import Nursery
@@ -41,9 +42,9 @@ NURSERY_ANSWERS_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """What `stado worker start` was told. `cpus`, `memory_bytes`: taken as given, load ignored. `until_idle_s`: end
-    after so long without work; `once`: end when what was claimed first has ended. Graces: None where the cluster
-    decides."""
+    """What `stado worker start` was told. `cpus`, `memory_bytes`: taken as given, load ignored. `hardware`: GPUs and
+    ports. `until_idle_s`: end after so long without work; `once`: end when what was claimed first has ended. Graces:
+    None where the cluster decides."""
 
     store_url: str
     worker: str = ""
@@ -51,6 +52,7 @@ class WorkerOptions:
     address: str = ""
     cpus: float | None = None
     memory_bytes: int | None = None
+    hardware: Hardware = NO_HARDWARE
     once: bool = False
     until_idle_s: float | None = None
     only_job: str = ""
@@ -148,6 +150,7 @@ class Worker:
             started_at=self._bucket.now(),
             nonce=self._bucket.token(),
             labels=given.labels,
+            hardware=given.hardware,
         )
 
     def _refuse_a_double(self, machine: str) -> None:

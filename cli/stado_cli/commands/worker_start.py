@@ -22,6 +22,12 @@ from stado_like.errors import UsageError
 @click.option("--address", default="", help="The address under which other machines reach this one.")
 @click.option("--cpus", type=float, help="Cores to offer, taken as given: load is ignored.")
 @click.option("--memory", metavar="SIZE", help="Memory to offer, taken as given: 16GiB, 512MiB.")
+@click.option(
+    "--gpus",
+    metavar="N|none|file:PATH",
+    help="GPUs to offer: so many, of which nothing else is known; none; or those, and the network ports, that a JSON "
+    "file describes.",
+)
 @click.option("--once", is_flag=True, help="End when what was claimed first has ended.")
 @click.option("--until-idle", metavar="D", help="End after so long without work: 30s, 10m.")
 @click.pass_obj
@@ -32,11 +38,13 @@ def command(
     address: str,
     cpus: float | None,
     memory: str | None,
+    gpus: str | None,
     once: bool,
     until_idle: str | None,
 ) -> None:
     """Claim and run what fits this machine, until Ctrl-C or SIGTERM; running tasks go on then."""
     from stado_like.job.spec.units import duration_s, size_bytes
+    from stado_worker.machine.described import NO_HARDWARE, hardware_said
     from stado_worker.run import Worker, WorkerOptions
 
     if cpus is not None and cpus <= 0:
@@ -49,6 +57,7 @@ def command(
         address=address,
         cpus=cpus,
         memory_bytes=size_bytes(memory) if memory is not None else None,
+        hardware=hardware_said(gpus) if gpus is not None else NO_HARDWARE,
         once=once,
         until_idle_s=float(duration_s(until_idle)) if until_idle is not None else None,
         grace_s=settings.grace_s,
