@@ -45,9 +45,12 @@ def _given_back(gpus: tuple[Device, ...], gone: Collection[Running], left: Itera
     free = {one.id: one.free_share for one in gpus}
     of_others = {id for one in left for id in one.ask.devices}
     for one in gone:
-        ids = one.ask.devices or tuple(
-            device.id for device in gpus if free[device.id] < CARD and device.id not in of_others
-        )[: one.ask.gpus]
+        ids = (
+            one.ask.devices
+            or tuple(device.id for device in gpus if free[device.id] < CARD and device.id not in of_others)[
+                : one.ask.gpus
+            ]
+        )
         for device in gpus:
             if device.id in ids:
                 free[device.id] = min(CARD, free[device.id] + one.ask.gpu_kind.share_of(device))

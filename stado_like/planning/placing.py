@@ -1,4 +1,4 @@
-"""What a placement decides, as data: who goes where, which room is kept, who is stopped for whom, and why the rest waits.
+"""What a placement decides, as data: who goes where, which room is kept, who is stopped, and why the rest waits.
 
 It stands apart from `placement`, so that whoever carries a plan out, shows it or compares it needs not its reasoning.
 All of it is in an order that depends only on what it says: equal boards give equal values.
@@ -33,8 +33,8 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why the first task of a job that waits does so. `headline`: it is the head, and room is kept for it. `nodes`: what
-    each machine says against it, where no machine will ever do, or none does now; a machine without reasons would."""
+    """Why the first task of a job that waits does so. `headline`: it is the head, and room is kept for it. `nodes`:
+    what each machine says against it, where none does; a machine without reasons would."""
 
     reason: str
     headline: bool = False

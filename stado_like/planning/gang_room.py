@@ -1,0 +1,138 @@
+"""Whether a unit with several members, or with rules about where they are, has room: `topology.assign`, seldom asked.
+
+`assign` weighs every machine it is given. Three things keep a plan over thousands of gangs short: it is given only
+machines with room for the smallest member; units of the same shape share an answer, since within one plan room only
+shrinks (not those with tasks that run already, nor those that some worker refused: their answer is their own); and a
+unit without any rule is offered the first machines with room before it is offered all. The price of the last: in a
+cluster with more than `OFFERED` such machines a gang without rules may miss a tighter network that begins further on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from stado_like.job.ids import AttemptId, JobId
+from stado_like.job.terms import Ask
+from stado_like.planning.board import Board, Member, Near, Running, Spot, Unit
+from stado_like.planning.fit import Kept, Machine
+from stado_like.planning.rooms import NOWHERE, Rooms, what_it_says
+from stado_like.planning.topology import Assigned, Unassigned, assign
+
+OFFERED = 256
+NO_RULE = Near()
+
+
+def with_machine(spot: Spot, machine: Machine, running: tuple[Running, ...] | None = None) -> Spot:
+    if machine is spot.machine and (running is None or running is spot.running):
+        return spot
+    return replace(spot, machine=machine, running=spot.running if running is None else running)
+
+
+class GangRooms:
+    def __init__(self, board: Board, rooms: Rooms) -> None:
+        self._now, self._rooms = board.now, rooms
+        self.spots: list[Spot] = list(rooms.spots)
+        self._has_tasks: set[JobId] = {one.job for spot in board.spots for one in spot.running}
+        self._words: set[str] = set().union(*(spot.machine.apart for spot in board.spots))
+        self._full: set[tuple[object, ...]] = set()
+        self._never: dict[tuple[object, ...], bool] = {}
+        self._cursors: dict[tuple[object, ...], int] = {}
+
+    def is_plain(self, unit: Unit, members: Sequence[Member]) -> bool:
+        """One task that may be anywhere: no question of topology."""
+        return len(members) == 1 and (unit.near is NO_RULE or unit.near == NO_RULE)
+
+    def took(self, i: int, job: JobId, word: str) -> None:
+        self.spots[i] = with_machine(self._rooms.spots[i], self._rooms.machines[i], tuple(self._rooms.running(i)))
+        self._has_tasks.add(job)
+        if word:
+            self._words.add(word)
+
+    def empty(self) -> list[Spot]:
+        """As if nothing ran."""
+        return [with_machine(*each, ()) for each in zip(self._rooms.spots, self._rooms.emptied, strict=True)]
+
+    # ---- now
+
+    def fit(self, unit: Unit, kept: Mapping[str, Kept], bits: int) -> Assigned | Unassigned | None:
+        """Where it may start now. None: there is no room, as for others of its shape."""
+        shape = self._shape(unit, bits)
+        if shape is not None and shape in self._full:
+            return None
+        offered = self._offered(unit)
+        found: Assigned | Unassigned | None = None
+        if len(offered) > OFFERED and unit.near == NO_RULE and unit.job not in self._has_tasks:
+            found = assign(unit, offered[:OFFERED], self._now, kept=kept)
+        if offered and not isinstance(found, Assigned):
+            found = assign(unit, offered, self._now, kept=kept)
+        if isinstance(found, Assigned):
+            return found
+        if found is not None and found.could_start_looser is not None:
+            return found
+        if shape is not None:
+            self._full.add(shape)
+        return None
+
+    def _offered(self, unit: Unit) -> list[Spot]:
+        """Machines with room for one member at least. All of them for a unit with tasks that run (where those are
+        counts), and for one that may rather wait for what is in use now."""
+        if unit.job in self._has_tasks or unit.near.patience_s:
+            return self.spots
+        ask = _least_of(unit.members)
+        said = what_it_says(ask)
+        found = []
+        i = first = self._rooms.first_free(ask, self._cursors.get(said, 0))
+        while i != NOWHERE:
+            found.append(self.spots[i])
+            i = self._rooms.first_free(ask, i + 1)
+        self._cursors[said] = first if first != NOWHERE else len(self.spots)
+        return found
+
+    def _shape(self, unit: Unit, bits: int) -> tuple[object, ...] | None:
+        if unit.avoid or unit.job in self._has_tasks:
+            return None
+        if any(member.ask.apart in self._words for member in unit.members if member.ask.apart):
+            return None
+        near = (unit.near, bool(unit.near.patience_s) and unit.waiting_since)
+        return (*_counted(unit.members), unit.least, near, bits)
+
+    # ---- at another time
+
+    def assign(self, unit: Unit, members: Sequence[Member], spots: Sequence[Spot]) -> Mapping[AttemptId, str] | None:
+        """Where these members would go on the given machines, whatever the unit would rather wait for."""
+        near = replace(unit.near, patience_s=0) if unit.near.patience_s else unit.near
+        found = assign(replace(unit, members=tuple(members), least=0, near=near), spots, self._now)
+        return found.where if isinstance(found, Assigned) else None
+
+    def never(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> bool:
+        """Whether it could not start even if nothing ran on these machines; by shape, where that answers for all."""
+        whole = replace(unit, members=tuple(members))
+        shape = self._shape(whole, 0)
+        if shape is None or shape not in self._never:
+            empty = [with_machine(self._rooms.spots[i], self._rooms.emptied[i], ()) for i in could_use]
+            answer = self.assign(unit, members, empty) is None
+            if shape is None:
+                return answer
+            self._never[shape] = answer
+        return self._never[shape]
+
+
+def _least_of(members: Iterable[Member]) -> Ask:
+    """An ask that no member undercuts in any number."""
+    asks = [member.ask for member in members]
+    if all(ask is asks[0] for ask in asks):
+        return asks[0]
+    least = min(asks, key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes))
+    return replace(
+        least,
+        cpu_millis=min(one.cpu_millis for one in asks),
+        memory_bytes=min(one.memory_bytes for one in asks),
+        gpus=min(0 if one.gpu_kind.share_gb else one.gpus for one in asks),
+    )
+
+
+def _counted(members: Iterable[Member]) -> tuple[object, ...]:
+    """The members by what they say, and how many."""
+    return tuple(Counter(what_it_says(member.ask, apart=False) for member in members).items())
