@@ -169,7 +169,7 @@ def _is_over(p: JobPicture, rank: int, terms: Terms) -> bool:
 
 
 def open_index_tells_open_jobs(p: JobPicture) -> Findings:
-    """open/ has every several-task job that is not final, and deletions under way; others go within a day."""
+    """open/ has every watched job that is not over, and deletions under way; others go within a day."""
     key, at = keys.open_index(p.id), p.traces.opened_at
     if p.is_dying:
         return
@@ -179,8 +179,8 @@ def open_index_tells_open_jobs(p: JobPicture) -> Findings:
             yield found("open-without-job", key, f"an index of {p.id} older than a day, and there is no such job")
     elif p.terms is None:
         return
-    elif p.terms.several and not p.is_final:
-        if at is None:
+    elif p.terms.watched and not (p.is_final if p.terms.several else p.rank(0).is_over):
+        if at is None and (p.terms.several or not p.rank(0).unknown):
             yield found("open-missing", key, f"{p.id} is not over, and not in the index of open jobs")
     elif aged or (at is not None and p.terms.several and p.open_what != "deletion"):
         yield found("open-left", key, f"{p.id} is over, and still in the index of open jobs")
