@@ -35,7 +35,8 @@ def _may_wait(terms: Terms, a: AttemptId) -> bool:
 
 
 def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
-    ask = terms.for_rank(a.rank).ask
+    mine = terms.for_rank(a.rank)
+    ask = mine.ask
     return Entry(
         attempt=str(a),
         cpu_millis=ask.cpu_millis,
@@ -50,6 +51,7 @@ def record(terms: Terms, a: AttemptId, becomes: str = "") -> Entry:
         gpu_kind=ask.gpu_kind,
         ports=ask.ports,
         node_share=ask.node_share,
+        time_limit_s=mine.time_limit_s,
         becomes=becomes,
     )
 

@@ -75,6 +75,7 @@ SWEEP_CURSOR = "state/coordinator/sweep.json"
 PAUSE = "queue/pause.json"
 WORKSPACES = "config/workspaces/"
 CLUSTER = "config/cluster.json"
+HOLDS = "state/holds.json"
 
 MIB = 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
@@ -288,6 +289,11 @@ def final(j: JobId) -> str:
 
 def released(j: JobId) -> str:
     return f"{STATUS}{j.folder}/released.json"
+
+
+def shape(j: JobId) -> str:
+    """How the scheduler split the job's total."""
+    return f"{STATUS}{j.folder}/shape.json"
 
 
 def waiting(j: JobId) -> str:

@@ -92,13 +92,15 @@ class Entry:
     gpu_kind: GpuKind = ANY_GPU
     ports: PortAsk = NO_PORT
     node_share: int = 0
+    time_limit_s: int | None = None
     becomes: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """running/…: who holds the attempt. `overdue`: why a tick took it, where it had waited too long to start."""
+    """running/…: who holds the attempt. `overdue`: why a tick took it, where it had waited too long to start.
+    `order`: the key of the order it was claimed by, and the `generation` of its gang which that named."""
 
     nonce: str
     attempt: str
@@ -109,6 +111,8 @@ class Claim:
     since: float = 0.0
     queue_key: str = ""
     overdue: str = ""
+    order: str = ""
+    generation: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -291,7 +295,8 @@ class Pointer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """inbox/…: a decision of the tick for one worker. Ignored when its last_modified is over 2 minutes after
-    `decided_at`."""
+    `decided_at`. To start an attempt (`place`): where its entry lies, and the `generation` of its gang (0: it has
+    none); `refused`: why its worker would not, as that wrote over it."""
 
     nonce: str
     attempt: str
@@ -299,6 +304,9 @@ class Order:
     cause: Cause = Cause.NONE
     reason: str = ""
     decided_at: float = 0.0
+    queue_key: str = ""
+    generation: int = 0
+    refused: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -347,6 +355,8 @@ class Capacity:
     """What of it runs short, where that is why it takes nothing: disk."""
     held: tuple[Held, ...] = ()
     wanted: str = ""
+    holds_nonce: str = ""
+    """Of the holds that it obeys."""
     version: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 

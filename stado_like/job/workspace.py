@@ -34,6 +34,11 @@ class Quota:
     max_running_jobs: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def limits(self) -> bool:
+        """Whether it limits anything: then only a tick starts the workspace's work."""
+        return any(getattr(self, name) is not None for name in LIMITS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:

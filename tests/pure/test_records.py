@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 import pytest
 
-from stado_like.job import cluster, codec, records, waits, workspace
+from stado_like.job import cluster, codec, held_room, records, split, waits, workspace
 from stado_like.job.records import HISTORY_FIRST, HISTORY_LAST, Change, History
 
 VERSION_1 = Path(__file__).resolve().parent.parent / "data" / "records" / "v1"
 PARTS = {
     records.Budgets, records.Change, records.History, records.LogTail, records.LastFailure, records.Held, records.Room,
     records.Armed, records.BellEvent, records.CollectedFile, records.LeftOut, workspace.Quota, workspace.Grants,
-    workspace.Edit,
+    workspace.Edit, held_room.HeldRoom,
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def _name(kind: type) -> str:
 
 WHOLE = {
     _name(kind): kind
-    for room in (records, workspace, cluster, waits)
+    for room in (records, workspace, cluster, waits, held_room, split)
     for _, kind in inspect.getmembers(room, dataclasses.is_dataclass)
     if inspect.isclass(kind) and kind.__module__ == room.__name__ and kind not in PARTS
 }

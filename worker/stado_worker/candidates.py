@@ -43,6 +43,7 @@ class Candidates:
         self.strange: set[str] = set()
         self._left_alone: dict[str, float] = {}
         self._asks: dict[str, Ask] = {}
+        self._limits: dict[str, int | None] = {}
         self.version = 0
         """Changes whenever there is something new to look at."""
 
@@ -68,11 +69,23 @@ class Candidates:
                 return None
             inside = found.record
             known = entries.ask_in(inside)
-            self._asks[entry.key] = known
+            self._asks[entry.key], self._limits[entry.key] = known, inside.time_limit_s
         return known
+
+    def time_limit_of(self, entry: Entry) -> int | None:
+        """How long an entry's attempt may run, which is never in its name; read once. None: as long as it likes, or
+        the entry is gone. Raises `StoreUnavailable`, `BadRecord`."""
+        if entry.key not in self._limits:
+            found = self._bucket.read(EntryRecord, entry.key)
+            if found is None:
+                self.drop(entry.key)
+                return None
+            self._limits[entry.key] = found.record.time_limit_s
+        return self._limits[entry.key]
 
     def drop(self, key: str) -> None:
         self._asks.pop(key, None)
+        self._limits.pop(key, None)
         if key in self._known:
             self._known.discard(key)
             self._sorted = [one for one in self._sorted if one.key != key]
@@ -127,6 +140,7 @@ class Candidates:
         self.version += 1
         self._take(page.rows)
         self._asks = {key: ask for key, ask in self._asks.items() if key in self._known}
+        self._limits = {key: limit for key, limit in self._limits.items() if key in self._known}
         self._cursor, self._more = (page.rows[-1].key, page.more) if page.rows else ("", False)
         self._listed_boot_s = self._bucket.ambient.boot_s()
         start_after = ""

@@ -41,6 +41,7 @@ class Holding:
     sent: bool = False
     opened: Open | None = None
     ttl_s: int = 60
+    time_limit_s: int | None = None
     pulse: tuple[float, float] = (0.0, 0.0)
     """The last pulse seen, and the reach clock when it changed."""
     retry_boot_s: float = 0.0

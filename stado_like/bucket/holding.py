@@ -1,0 +1,123 @@
+"""Room held for the head of the queue, between the record and the board: read, compared, written when it changed.
+
+    put state/holds.json (a new nonce)  →  ring for the workers named before and now  →  they read, obey, echo the nonce
+
+Last writer wins: two ticks that write different holds cost one of them its effect until the next tick sees the other's
+and decides again. Nothing rests on a hold but the order in which work starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stado_like.bucket import doorbell
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job import keys
+from stado_like.job.held_room import HeldRoom, Holds
+from stado_like.job.ids import JobId
+from stado_like.planning.board import Hold
+
+BELL = "holds"
+NAMED_MOST = 40
+EVERYBODY = "*"
+SAME_START_S = 1.0
+
+
+def read(bucket: Bucket) -> Holds:
+    """What is held now; nothing where nobody ever wrote. Raises `StoreUnavailable`, `BadRecord`."""
+    found = bucket.read(Holds, keys.HOLDS)
+    return found.record if found is not None else Holds(nonce="")
+
+
+def on_board(record: Holds) -> tuple[Hold, ...]:
+    """As a plan sees them. One whose job cannot be named is left out: it holds room for nobody."""
+    found = []
+    for one in record.holds:
+        try:
+            job = JobId.parse(one.job)
+        except BadRecord:
+            continue
+        found.append(
+            Hold(
+                job=job,
+                worker=one.worker,
+                cpu_millis=one.cpu_millis,
+                memory_bytes=one.memory_bytes,
+                gpus=one.gpus,
+                priority=one.priority,
+                starts_at=one.starts_at,
+                whole=one.whole,
+                created_ms=one.created_ms,
+            )
+        )
+    return tuple(found)
+
+
+def of_board(holds: Iterable[Hold]) -> tuple[HeldRoom, ...]:
+    return tuple(
+        HeldRoom(
+            job=str(one.job),
+            worker=one.worker,
+            cpu_millis=one.cpu_millis,
+            memory_bytes=one.memory_bytes,
+            gpus=one.gpus,
+            priority=one.priority,
+            starts_at=one.starts_at,
+            whole=one.whole,
+            created_ms=one.created_ms,
+        )
+        for one in holds
+    )
+
+
+def say_the_same(before: Iterable[Hold], now: Iterable[Hold]) -> bool:
+    """Whether a write would tell nobody anything. A start that moved by less than a second is none."""
+    mine, theirs = list(before), list(now)
+    if len(mine) != len(theirs):
+        return False
+    return all(_same(one, other) for one, other in zip(_sorted(mine), _sorted(theirs), strict=True))
+
+
+def _sorted(holds: list[Hold]) -> list[Hold]:
+    return sorted(holds, key=lambda one: (one.worker, one.job))
+
+
+def _same(one: Hold, other: Hold) -> bool:
+    moved_s = abs(one.starts_at - other.starts_at)
+    known = bool(one.starts_at) == bool(other.starts_at)
+    rest = (one.job, one.worker, one.cpu_millis, one.memory_bytes, one.gpus, one.priority, one.whole, one.created_ms)
+    theirs = (
+        other.job,
+        other.worker,
+        other.cpu_millis,
+        other.memory_bytes,
+        other.gpus,
+        other.priority,
+        other.whole,
+        other.created_ms,
+    )
+    return known and moved_s < SAME_START_S and rest == theirs
+
+
+def write(bucket: Bucket, before: Iterable[Hold], now: Iterable[Hold]) -> Holds:
+    """Hold this room from now on, and ring for every machine that it concerns or concerned. Raises
+    `StoreUnavailable`."""
+    now = tuple(now)
+    record = Holds(nonce=bucket.token(), at=bucket.now(), holds=of_board(now))
+    bucket.put(keys.HOLDS, record)
+    workers = sorted({one.worker for one in (*before, *now)})
+    named = workers if len(workers) <= NAMED_MOST else [EVERYBODY]
+    doorbell.ring(bucket, (BELL, ",".join(named)))
+    return record
+
+
+def concerns(what: str, worker: str) -> bool:
+    """Whether a ring for `what` is for this worker."""
+    return what == EVERYBODY or worker in what.split(",")
+
+
+def ends_by(since: float, time_limit_s: int | None) -> float | None:
+    """When a task's time limit ends it, as far as its claim tells: it began to run a moment later, and its grace comes
+    on top. None: it has no limit."""
+    return since + time_limit_s if time_limit_s is not None else None
