@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -211,6 +212,19 @@ def test_an_empty_first_word_is_no_command_and_does_not_fall_back_to_the_files(s
     for before in (["-f", "run.yaml"], ["--torchrun"], []):
         said = stado("--json", "submit", *before, "--", "", "b")
         assert said.code == 2 and said.error["message"] == "the first word of the command is empty"
+
+
+def test_every_character_that_a_document_may_hold_comes_back_from_what_is_printed(stado: Stado, here: Path) -> None:
+    held = "".join(map(chr, (*range(1, 0x300), 0x2028, 0xFEFF, 0xFFFE, 0xFFFF, 0x1F600, 0x10FFFF)))
+    (here / "run.json").write_text(
+        json.dumps({"metadata": {"name": "a"}, "spec": {"task_template": {"command": "x", "env": {"A": held}}}})
+    )
+    first = stado("job", "submit", "--dry-run", "--json", "-f", "run.json")
+    assert first.code == 0 and first.value["spec"]["task_template"]["env"]["A"] == held
+    again = stado("job", "submit", "--dry-run", "--json", "-f", "-", stdin=first.out_bytes)
+    assert (again.code, again.out_bytes) == (0, first.out_bytes)
+    as_yaml = stado("job", "submit", "--dry-run", "-f", "-", stdin=first.out_bytes).out_bytes
+    assert stado("job", "submit", "--dry-run", "--json", "-f", "-", stdin=as_yaml).out_bytes == first.out_bytes
 
 
 def test_a_standard_input_that_is_closed_is_one_error(here: Path) -> None:

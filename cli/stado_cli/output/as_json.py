@@ -1,21 +1,26 @@
 """Answers for programs: one JSON value on standard output, or one per line.
 
 ASCII only when it must be: a text with half a surrogate pair (a file name that is not UTF-8) is still valid JSON when
-escaped, and would end the program when written as it is.
+escaped, and would end the program when written as it is. Control characters that JSON lets stand as they are (delete,
+and those of the second set) are escaped too: a terminal acts on them, and no specification is read that holds them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stado_cli.output import Column, Shown
 
+_CONTROLS = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+
 
 def dumps(shown: Any, *, indent: int | None = None) -> str:
     text = json.dumps(shown, ensure_ascii=False, indent=indent, default=str)
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)  # they stand in texts only
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
