@@ -139,7 +139,10 @@ class Spec(BaseModel):
         default=None, description="The submitter's directory, on a store of the same machine: the command runs there."
     )
     bundle: (
-        Annotated[str, Text(pattern="[0-9a-f]{64}", rule="64 hexadecimal digits, the SHA-256 of a bundle")] | None
+        Annotated[
+            str, Text(pattern="[0-9a-f]{64}", rule="64 hexadecimal digits in lower case, the SHA-256 of a bundle")
+        ]
+        | None
     ) = Field(default=None, description="What --workdir shipped with the job: the digest of the archive.")
     workdir: FolderPath | None = Field(
         default=None,
