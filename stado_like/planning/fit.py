@@ -43,6 +43,8 @@ class Machine:
     """The words by which the tasks it holds keep their like away."""
     total_cpu_millis: int = 0
     total_memory_bytes: int = 0
+    total_gpus: int = 0
+    """Totals: nothing taken off; 0 where they are not known."""
     gpus: tuple[Device, ...] = ()
     ports: tuple[Port, ...] = ()
 

@@ -40,6 +40,7 @@ def machine_of(
         apart=apart,
         total_cpu_millis=said.total.cpu_millis,
         total_memory_bytes=said.total.memory_bytes,
+        total_gpus=said.total.gpus,
         gpus=said.gpus,
         ports=said.ports,
     )

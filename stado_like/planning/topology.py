@@ -18,10 +18,10 @@ from typing import Final
 
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
-from stado_like.job.hardware import CARD
 from stado_like.job.ids import AttemptId
 from stado_like.planning.board import Spot, Unit
-from stado_like.planning.fit import Kept, Machine, copies, whole_cards
+from stado_like.planning.fit import Kept, Machine, copies
+from stado_like.planning.leaving import leaving
 from stado_like.planning.networks import NODE, Network, allowed, name_at, name_on
 from stado_like.planning.packing import Kind, Packed, Room, Rules, kinds_of, pack
 from stado_like.planning.unassigned import Outside, why_outside
@@ -70,26 +70,11 @@ def assign(
     return found
 
 
-def emptied(machine: Machine) -> Machine:
-    """The machine as it is when all work on it has ended."""
-    gpus = tuple(one if one.free_share == CARD else replace(one, free_share=CARD) for one in machine.gpus)
-    return replace(
-        machine,
-        free_cpu_millis=max(machine.free_cpu_millis, machine.total_cpu_millis),
-        free_memory_bytes=max(machine.free_memory_bytes, machine.total_memory_bytes),
-        free_gpus=whole_cards(gpus) if gpus else machine.free_gpus,
-        running=0,
-        taken_whole=False,
-        apart=frozenset(),
-        gpus=gpus,
-    )
-
-
 def _tighter(unit: Unit, spots: Sequence[Spot], than: Network) -> Network | None:
     """The tightest network of a better kind that holds the unit when the work on it has ended."""
     if than.is_as_good_as == NODE:
         return None
-    empty = [replace(spot, machine=emptied(spot.machine), running=()) for spot in spots]
+    empty = [replace(spot, machine=leaving(spot.machine, spot.running), running=()) for spot in spots]
     found = _Search(unit, empty, NOBODY).best()
     return found.network if found is not None and found.network.is_as_good_as < than.is_as_good_as else None
 
@@ -129,6 +114,8 @@ class _Search:
         self.company = [spot.machine for spot in spots if any(one.job == unit.job for one in spot.running)]
         names = {machine.worker for machine in self.company}
         self.rules = Rules(self.near.min_nodes, self.near.max_nodes, len(names), bool(self.near.spread))
+        within = self.near.keep_within
+        self.kept_in = {name_at(machine, within) for machine in self.company} if within else set[str]()
         self.rooms = list(self._rooms(names))
 
     # ---- the machines
@@ -137,7 +124,7 @@ class _Search:
         """Those that take a member, and that no rule excludes by itself."""
         near, full = self.near, self.rules.max_nodes and self.rules.used >= self.rules.max_nodes
         taken = {name_at(machine, near.spread) for machine in self.company} if near.spread else set()
-        kept_in = {name_at(machine, near.keep_within) for machine in self.company} if near.keep_within else set()
+        kept_in = self.kept_in
         for spot in self.spots:
             machine = spot.machine
             if machine.worker in self.unit.avoid or (full and machine.worker not in used):
@@ -230,7 +217,7 @@ class _Search:
             kinds=self.kinds,
             where=packed.where,
             network=group.network if group is not None else None,
-            within=group.within if group is not None else "",
+            within=group.within if group is not None else next(iter(sorted(self.kept_in)), ""),
             allowed=frozenset(room.machine.worker for room in group.rooms) if group is not None else frozenset(),
             used=frozenset(used),
             spread=frozenset(name_at(here[worker], level) for worker in used) if level else frozenset(),

@@ -139,6 +139,7 @@ class Offer:
             apart=frozenset(ask.apart for _, ask in reserved if ask.apart),
             total_cpu_millis=self.room.total.cpu_millis,
             total_memory_bytes=self.room.total.memory_bytes,
+            total_gpus=len(gpus),
             gpus=gpus,
             ports=self.hardware.ports,
         )
