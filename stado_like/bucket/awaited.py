@@ -1,18 +1,21 @@
 """Jobs that wait for other jobs (`after`): what is read of those, and the release. The rule is in `planning/awaited`.
 
-    release:  look for verdict and tombstone  →  create status/…/released.json  →  each entry: create in queued/open,
-              delete in queued/held  →  ring
+    release:  look for verdict and tombstone  →  create status/…/released.json (go)  →  each entry: create in
+              queued/open, delete in queued/held  →  ring
+    give up:  create status/…/released.json (why)  →  as a cancel
 
-A waiter's first entries lie in `queued/held`, where no worker looks. `released.json` decides: from then on every entry
-of the job is written where any worker may claim it, whoever writes it, and the awaited jobs are never asked again. A
-crash after it leaves entries behind in `held`, and the next tick moves those. No gate asks for the awaited jobs: an
-entry in `queued/open` is made only by a release, and what it looked for does not change.
+A waiter's first entries lie in `queued/held`, where no worker looks. `released.json` decides, once and either way: two
+ticks may have read an awaited job before and after it was deleted. From then on every entry of a released job is
+written where any worker may claim it, whoever writes it, and the awaited jobs are never asked again. A crash after it
+leaves entries behind in `held`, or no verdict, and the next tick goes on from there. No gate asks for the awaited
+jobs: an entry in `queued/open` is made only by a release, and what it looked for does not change.
 """
 
 from __future__ import annotations
 
 from stado_like.bucket import doorbell
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.entries import GO, released_at
 from stado_like.bucket.outcome import came_to
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
@@ -27,8 +30,10 @@ Known = dict[JobId, Came]
 
 def look_at(bucket: Bucket, j: JobId, terms: Terms, known: Known) -> Waiter:
     """A waiter as it stands. Raises `StoreUnavailable`, `BadRecord`."""
-    if any(bucket.present(keys.released(j))):
-        return Waiter(j, released=True)
+    decided = bucket.read(Pointer, keys.released(j))
+    if decided is not None:
+        said = decided.record.what
+        return Waiter(j, released=said == GO, never="" if said == GO else said)
     return Waiter(j, awaited(bucket, terms, known))
 
 
@@ -43,12 +48,12 @@ def awaited(bucket: Bucket, terms: Terms, known: Known) -> tuple[tuple[After, Ca
 
 
 def release(bucket: Bucket, j: JobId, job: Job, terms: Terms, *, again: bool = False) -> list[str]:
-    """Let a waiter go; returns the entries that workers may claim now. Idempotent. `again`: that was decided before.
-    Raises `StoreUnavailable`, `BadRecord`."""
+    """Let a waiter go, unless it was given up; returns the entries that workers may claim now. Idempotent. `again`:
+    that was decided before. Raises `StoreUnavailable`, `BadRecord`."""
     if any(bucket.present(keys.verdict(j), keys.tombstone(j))):
         return []
-    if not again:
-        bucket.ensure(keys.released(j), Pointer(what="after", at=bucket.now()))
+    if not again and decide(bucket, j, GO) != GO:
+        return []
     if terms.held:
         return []  # a placement starts them
     prefix = keys.entries_of(keys.QUEUED_HELD, j, terms.priority, job.created_ms)
@@ -57,9 +62,16 @@ def release(bucket: Bucket, j: JobId, job: Job, terms: Terms, *, again: bool = F
     return queued
 
 
+def decide(bucket: Bucket, j: JobId, what: str) -> str:
+    """Whether a waiter goes (`GO`) or why it never can, once and for ever; returns what stands."""
+    bucket.ensure(keys.released(j), Pointer(what=what, at=bucket.now()))
+    standing = bucket.read(Pointer, keys.released(j))  # guard: one decision on a waiter
+    return standing.record.what if standing is not None else what
+
+
 def move_left(bucket: Bucket, a: AttemptId, key: str) -> bool:
     """Move an entry that was written, or seen, after its job had been released. Whether it was one."""
-    if not key.startswith(keys.QUEUED_HELD) or not any(bucket.present(keys.released(a.job))):
+    if not key.startswith(keys.QUEUED_HELD) or released_at(bucket, a.job) is None:
         return False
     job = bucket.job(a.job)
     if job is None or bucket.terms(job).held:

@@ -15,11 +15,13 @@ from dataclasses import replace
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import keys
-from stado_like.job.keys import AttemptId
-from stado_like.job.records import End, Entry, Job
+from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import End, Entry, Job, Pointer
 from stado_like.job.terms import Ask, Terms
 
 MOVE_AT_ONCE_MS = 250
+GO = "go"
+"""What `released.json` says where a job may go; else it says why it never may."""
 
 
 def open_key(job: Job, terms: Terms, a: AttemptId, *, released: bool = False) -> str:
@@ -27,6 +29,12 @@ def open_key(job: Job, terms: Terms, a: AttemptId, *, released: bool = False) ->
     held = terms.held or (_may_wait(terms, a) and not released)
     index = keys.QUEUED_HELD if held else keys.QUEUED_OPEN
     return keys.entry(index, a, terms.priority, job.created_ms, terms.for_rank(a.rank).ask)
+
+
+def released_at(bucket: Bucket, j: JobId) -> float | None:
+    """Since when a job that waits for others (`after`) may go. None: it was not let go."""
+    found = bucket.read(Pointer, keys.released(j))
+    return found.record.at if found is not None and found.record.what == GO else None
 
 
 def _may_wait(terms: Terms, a: AttemptId) -> bool:
@@ -80,7 +88,7 @@ def later_key(terms: Terms, a: AttemptId, due_ms: int) -> str:
 
 def enqueue(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> str:
     """Create the open entry of an attempt; returns its key. Idempotent."""
-    released = _may_wait(terms, a) and any(bucket.present(keys.released(a.job)))
+    released = _may_wait(terms, a) and released_at(bucket, a.job) is not None
     key = open_key(job, terms, a, released=released)
     bucket.ensure(key, record(terms, a))
     return key

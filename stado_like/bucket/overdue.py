@@ -10,7 +10,7 @@ a tick that died carries on with it at once. A worker whose gate finds that it c
 
 from __future__ import annotations
 
-from stado_like.bucket import claim
+from stado_like.bucket import claim, entries
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Over, Taken, Unsure
 from stado_like.bucket.end import Seen, end_attempt
@@ -19,7 +19,7 @@ from stado_like.errors import StoreUnavailable
 from stado_like.job import codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Claim, End, Job, Pointer
+from stado_like.job.records import Claim, End, Job
 from stado_like.job.states import Cause
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
@@ -37,8 +37,7 @@ def late(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> tuple[Late, ...]:
     ]
     if not rows:
         return ()
-    released = bucket.read(Pointer, keys.released(j)) if terms.after else None
-    released_at = released.record.at if released is not None else None
+    released_at = entries.released_at(bucket, j) if terms.after else None
     found = []
     for row in rows:
         a = keys.parse_entry(row.key).attempt
@@ -54,6 +53,8 @@ def _waits_since_s(
 ) -> float | None:
     if a.previous is not None:
         before = bucket.end(a.previous)
+        if before is not None and not before.due_ms:
+            return row.last_modified  # queued when the last member of its gang had ended
         return before.due_ms / 1000 if before is not None else None
     if terms.after:
         at = released_at

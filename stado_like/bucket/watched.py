@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from stado_like.bucket import awaited, cancel, family, finish, groups, outcome, overdue
+from stado_like.bucket import awaited, cancel, entries, family, finish, groups, outcome, overdue
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import keys
@@ -156,9 +156,12 @@ def _give_up(bucket: Bucket, action: GiveUp) -> tuple[Counter[str], str]:
     job = bucket.job(action.job)
     if job is None or any(bucket.present(keys.verdict(action.job), keys.tombstone(action.job))):
         return Counter(), ""
-    finish.early_verdict(bucket, action.job, action.state, action.reason, by="tick")
+    reason = awaited.decide(bucket, action.job, action.reason) if action.awaited else action.reason
+    if action.awaited and reason == entries.GO:
+        return Counter(), ""  # another tick released it, before what it waited for was deleted
+    finish.early_verdict(bucket, action.job, action.state, reason, by="tick")
     cancel.carry_out(bucket, action.job, job, bucket.terms(job))
-    return Counter({"given_up": 1}), f"{action.job}: {action.reason}"
+    return Counter({"given_up": 1}), f"{action.job}: {reason}"
 
 
 def _told(done: cancel.Cancelled | None, what: str) -> tuple[Counter[str], str]:

@@ -14,7 +14,7 @@
     status/<J>/<rank>/stop.json             a person stops this one task
     status/<J>/verdict.json                 THE VERDICT on a job
     status/<J>/final.json                   a several-task job is over and settled
-    status/<J>/released.json                all that the job waits for has come (`after`)
+    status/<J>/released.json                whether a job that waits for others may go, or why it never can (`after`)
     status/<J>/{shape,waiting}.json
     cancels/<j>[.<rank>].json               index of verdicts and stops not yet settled
     logs/<J>/<rank>/<n>/<offset>.log        a piece of output

@@ -61,11 +61,13 @@ class ReleaseGroup:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """A job with a worker group that can never start: its verdict."""
+    """A job that can never start, or a worker group of it: its verdict. `awaited`: for the sake of what it waits for,
+    unless it was released."""
 
     job: JobId
     state: JobState
     reason: str
+    awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

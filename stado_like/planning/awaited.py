@@ -37,16 +37,19 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """A job that waits for others, and what each of them came to. `released`: they had come to what was asked when
-    somebody looked before, and it may be that some of its entries were not moved yet."""
+    """A job that waits for others, and what each of them came to. `released`, `never`: what was decided before. Of one
+    that was released some entries may not be moved yet; `never` is why one can never start, and its verdict follows."""
 
     job: JobId
     awaited: tuple[tuple[After, Came], ...] = ()
     released: bool = False
+    never: str = ""
 
 
 def may_go(waiter: Waiter) -> bool:
-    return waiter.released or all(is_met(wanted, came) for wanted, came in waiter.awaited)  # guard: awaited jobs ended
+    if waiter.released or waiter.never:
+        return waiter.released
+    return all(is_met(wanted, came) for wanted, came in waiter.awaited)  # guard: awaited jobs ended
 
 
 def is_met(wanted: After, came: Came) -> bool:
@@ -55,8 +58,8 @@ def is_met(wanted: After, came: Came) -> bool:
 
 def why_never(waiter: Waiter) -> str:
     """Why a waiter can never start; empty: it may yet, or was released."""
-    if waiter.released:
-        return ""
+    if waiter.released or waiter.never:
+        return waiter.never
     for wanted, came in waiter.awaited:
         if came.gone:
             return reasons.awaited_is_gone(_shown(waiter.job, wanted), wanted.state)

@@ -132,7 +132,7 @@ def _after(world: World) -> Iterator[Action]:
     for one in world.waiters:
         never = awaited.why_never(one)
         if never:
-            yield GiveUp(one.job, JobState.CANCELLED, never)
+            yield GiveUp(one.job, JobState.CANCELLED, never, awaited=True)
         elif awaited.may_go(one):
             yield ReleaseWaiter(one.job, again=one.released)
 

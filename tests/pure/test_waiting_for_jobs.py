@@ -91,6 +91,11 @@ def test_a_waiter_goes_waits_or_never_can_and_only_one_of_them(pairs: list[tuple
     assert goes or never or waits
 
 
+def test_what_was_decided_stands_whatever_the_others_came_to() -> None:
+    given_up = Waiter(MINE, ((After("default.prep.1", "Ended"), ended(JobState.COMPLETED)),), never="gone")
+    assert awaited.why_never(given_up) == "gone" and not awaited.may_go(given_up)
+
+
 # ---- children
 
 
@@ -172,7 +177,7 @@ def test_waiters_are_released_or_given_up() -> None:
     reason = "Waited for job prep to complete, and it was deleted"
     assert plan(world(waiters=(goes, never, again, waits))).actions == (
         ReleaseWaiter(MINE),
-        GiveUp(job("never"), JobState.CANCELLED, reason),
+        GiveUp(job("never"), JobState.CANCELLED, reason, awaited=True),
         ReleaseWaiter(job("again"), again=True),
     )
 

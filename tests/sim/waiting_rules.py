@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stado_like.bucket.entries import GO
 from stado_like.job import codec, keys, reasons
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Claim, End, Verdict
+from stado_like.job.records import Claim, End, Pointer, Verdict
 from stado_like.job.states import TaskState
 from stado_like.planning.awaited import ENOUGH
 from tests.sim.fault_store import Change
@@ -28,6 +29,16 @@ def waiters_wait_for_those_they_named(seen: Seen, change: Change) -> Iterator[st
         came = seen.came_to.get(JobId.parse(wanted.job))
         if came not in ENOUGH[wanted.state]:
             yield f"{change.actor} {change.kind} {change.key}: {wanted.job} came to {came or 'nothing yet'}"
+
+
+def waiters_are_decided_once(seen: Seen, change: Change) -> Iterator[str]:
+    """A job that was released is never given up for the sake of what it waited for."""
+    if not change.key.endswith("/verdict.json") or change.before is not None or change.after is None:
+        return
+    decided = seen.shared.peek(change.key.replace("verdict", "released"))
+    waited = codec.decode(Verdict, change.after, change.key).reason.startswith("Waited for job ")
+    if waited and decided is not None and codec.decode(Pointer, decided, "released").what == GO:
+        yield f"{change.actor} gave up {change.key}, which had been released"
 
 
 def children_end_only_with_their_parents(seen: Seen, change: Change) -> Iterator[str]:
@@ -72,6 +83,7 @@ def children_never_start_after_their_parent(seen: Seen, start: Start) -> Iterato
 
 ON_CHANGE = (
     waiters_wait_for_those_they_named,
+    waiters_are_decided_once,
     children_end_only_with_their_parents,
     nothing_unschedulable_was_claimed,
 )

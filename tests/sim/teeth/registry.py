@@ -88,13 +88,16 @@ TEETH: tuple[Tooth, ...] = (
           scene("tick releases no group"), traces.group_is_not_released_before_the_other_runs),
     # ---- jobs that wait for others, families, tasks that waited too long
     tooth("stado_like/planning/awaited.py", "awaited jobs ended", "may_go",
-          {"all(is_met(wanted, came) for wanted, came in waiter.awaited)": "True"},
+          {"return all(is_met(wanted, came) for wanted, came in waiter.awaited)": "return True"},
           traces.waiter_is_not_released_before_the_other_ended),
     tooth(
         f"{BUCKET}/awaited.py", "new before old", "move",
         {"    bucket.ensure(opened, found.record)": "    bucket.drop(held)\n    bucket.ensure(opened, found.record)"},
         scene("tick releases a waiter"),
     ),
+    tooth(f"{BUCKET}/awaited.py", "one decision on a waiter", "decide",
+          {"standing = bucket.read(Pointer, keys.released(j))": "standing = None"},
+          traces.released_waiter_is_not_given_up_by_a_later_look),
     tooth("stado_like/planning/family.py", "parent is over", "orphaned", {"if one.parent_is_over": "if True"},
           traces.child_of_a_parent_that_goes_on_is_left_alone),
     tooth(CLAIM, "gate looks for the parent", "_gate",

@@ -8,6 +8,8 @@ from functools import partial
 
 from stado_coordinator.lock import Lock
 from stado_coordinator.tick import Tick
+from stado_like.bucket.apply import apply
+from stado_like.bucket.load_world import Memory
 from stado_like.errors import TickHeld
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
@@ -17,7 +19,7 @@ from tests.sim import scenarios as scene
 from tests.sim import scenarios_groups as groups
 from tests.sim import scenarios_waiting as waits
 from tests.sim.faults import At, Fault, Kind
-from tests.sim.play import Hand, Play, document, id_of
+from tests.sim.play import Hand, Play, document, id_of, unless_over
 from tests.sim.scenarios import ARRAY, ONE
 from tests.sim.world import Turns
 
@@ -80,6 +82,20 @@ def waiter_is_not_released_before_the_other_ended() -> None:
     with stage() as play:
         waits._waits(play, play.hand("w1"))
         play.tick()
+
+
+def released_waiter_is_not_given_up_by_a_later_look() -> None:
+    """One tick looked before the awaited job was deleted, the other after that; both carry out what they planned."""
+    with stage() as play:
+        waits._may_go(play, play.hand("w1"))
+        plans = []
+        for name in ("early", "late"):
+            bucket = play.bucket(name)
+            plans.append((bucket, Tick(bucket).look()[1]))
+            unless_over(lambda: play.delete(play.bucket("ada"), id_of(ONE)))
+        for bucket, planned in plans:
+            for action in planned.actions:
+                apply(bucket, action, Memory())
 
 
 def child_of_a_parent_that_goes_on_is_left_alone() -> None:
