@@ -208,7 +208,7 @@ KINDS = st.builds(
     healthy_only=st.booleans(),
     share_gb=st.sampled_from([0, 0, 10, 40]),
 )
-CARDS = st.lists(
+CARDS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
     st.builds(
         dict,
         model=st.sampled_from(["H100", "T4", ""]),

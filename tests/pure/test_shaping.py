@@ -17,7 +17,7 @@ from stado_like.planning.shaping import CannotShape, choose, shaped
 from stado_like.planning.topology import Assigned, assign
 from tests.pure.spots import EIGHT, GIB, IB, ROCE, SMALL, J, cards, here, spot, unit
 
-IB_0 = {"fabric": "ib-0", "ports": IB}
+IB_0: dict[str, Any] = {"fabric": "ib-0", "ports": IB}
 
 
 def total(gpus: int, ask: Ask = SMALL, rules: dict[str, Any] | None = None, **shape: int) -> Unit:
