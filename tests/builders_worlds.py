@@ -124,7 +124,8 @@ def _running(said: Mapping[str, Any]) -> Running:
 
 def _unit(said: Mapping[str, Any], number: int) -> Unit:
     job = job_id(said["job"])
-    asks = [_ask({**said, **one}) for one in said["members"]] if "members" in said else [_ask(said)] * said.get("tasks", 1)
+    each = [{**said, **one} for one in said["members"]] if "members" in said else [said] * said.get("tasks", 1)
+    asks = [_ask(one) for one in each]
     first = said.get("rank", 0)
     return Unit(
         job=job,

@@ -16,7 +16,7 @@ from dataclasses import replace
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Running, Spot, Unit
-from stado_like.planning.fit import Kept, Machine
+from stado_like.planning.fit import Kept, Machine, copies
 from stado_like.planning.rooms import NOWHERE, Rooms, what_it_says
 from stado_like.planning.topology import Assigned, Unassigned, assign
 
@@ -34,6 +34,8 @@ class GangRooms:
     def __init__(self, board: Board, rooms: Rooms) -> None:
         self._now, self._rooms = board.now, rooms
         self.spots: list[Spot] = list(rooms.spots)
+        self._bare = [replace(spot, running=()) for spot in rooms.spots]
+        """For units without tasks that run: who else runs where is nothing to them."""
         self._has_tasks: set[JobId] = {one.job for spot in board.spots for one in spot.running}
         self._words: set[str] = set().union(*(spot.machine.apart for spot in board.spots))
         self._full: set[tuple[object, ...]] = set()
@@ -46,6 +48,7 @@ class GangRooms:
 
     def took(self, i: int, job: JobId, word: str) -> None:
         self.spots[i] = with_machine(self._rooms.spots[i], self._rooms.machines[i], tuple(self._rooms.running(i)))
+        self._bare[i] = replace(self.spots[i], running=())
         self._has_tasks.add(job)
         if word:
             self._words.add(word)
@@ -61,10 +64,15 @@ class GangRooms:
         shape = self._shape(unit, bits)
         if shape is not None and shape in self._full:
             return None
-        offered = self._offered(unit)
         found: Assigned | Unassigned | None = None
-        if len(offered) > OFFERED and unit.near == NO_RULE and unit.job not in self._has_tasks:
-            found = assign(unit, offered[:OFFERED], self._now, kept=kept)
+        offered = self._offered(unit)
+        if self._is_loose(unit):
+            need = unit.least or len(unit.members)
+            ask = unit.members[0].ask
+            if not _hold([one.machine for one in offered], ask, need, kept):
+                offered = []
+            elif len(offered) > OFFERED:
+                found = assign(unit, offered[:OFFERED], self._now, kept=kept)
         if offered and not isinstance(found, Assigned):
             found = assign(unit, offered, self._now, kept=kept)
         if isinstance(found, Assigned):
@@ -74,6 +82,12 @@ class GangRooms:
         if shape is not None:
             self._full.add(shape)
         return None
+
+    def _is_loose(self, unit: Unit) -> bool:
+        """Alike members that may be anywhere: a count of rooms answers whether they fit."""
+        first = unit.members[0].ask
+        alike = all(one.ask is first or one.ask == first for one in unit.members)
+        return alike and unit.near == NO_RULE and not unit.avoid and unit.job not in self._has_tasks
 
     def _offered(self, unit: Unit) -> list[Spot]:
         """Machines with room for one member at least. All of them for a unit with tasks that run (where those are
@@ -85,7 +99,7 @@ class GangRooms:
         found = []
         i = first = self._rooms.first_free(ask, self._cursors.get(said, 0))
         while i != NOWHERE:
-            found.append(self.spots[i])
+            found.append(self._bare[i])
             i = self._rooms.first_free(ask, i + 1)
         self._cursors[said] = first if first != NOWHERE else len(self.spots)
         return found
@@ -109,6 +123,8 @@ class GangRooms:
     def never(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> bool:
         """Whether it could not start even if nothing ran on these machines; by shape, where that answers for all."""
         whole = replace(unit, members=tuple(members))
+        if self._is_loose(whole):
+            return not _hold([self._rooms.emptied[i] for i in could_use], members[0].ask, len(members), {})
         shape = self._shape(whole, 0)
         if shape is None or shape not in self._never:
             empty = [with_machine(self._rooms.spots[i], self._rooms.emptied[i], ()) for i in could_use]
@@ -117,6 +133,15 @@ class GangRooms:
                 return answer
             self._never[shape] = answer
         return self._never[shape]
+
+
+def _hold(machines: Iterable[Machine], ask: Ask, need: int, kept: Mapping[str, Kept]) -> bool:
+    """Whether there is room for so many; looks no further than necessary."""
+    for machine in machines:
+        need -= copies(machine, ask, need, kept.get(machine.worker))
+        if need <= 0:
+            return True
+    return False
 
 
 def _least_of(members: Iterable[Member]) -> Ask:

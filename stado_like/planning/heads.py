@@ -18,7 +18,7 @@ from stado_like.planning.board import Board, Hold, Member, Running, Spot, Unit
 from stado_like.planning.fit import Kept, Machine, fits
 from stado_like.planning.gang_room import GangRooms, with_machine
 from stado_like.planning.holds import at_start, ends_in_time, fits_beside, holds_for, kept_now, known_end
-from stado_like.planning.rooms import Kind, Rooms
+from stado_like.planning.rooms import NOWHERE, Kind, Rooms
 
 MOMENTS = 256
 """At most so many ends are told apart for a gang; of more, some are taken for a little later than they are."""
@@ -33,7 +33,7 @@ class Head:
 
     unit: Unit
     holds: tuple[Hold, ...]
-    could_use: frozenset[int]
+    could_use: tuple[int, ...]
     starts_at: float = 0.0
     victims: tuple[Running, ...] = ()
     evicts: bool = False
@@ -47,7 +47,8 @@ class Heads:
         self.all: list[Head] = []
         self.held: dict[int, tuple[Hold, int]] = {}
         """By machine: its hold, and the number of the head."""
-        self._owner: dict[int, Head] = {}
+        self._in_the_way: dict[int, tuple[int | None, int]] = {}
+        """By kind, the first head in its way, and how many were asked."""
         self._then: dict[int, Machine] = {}
         self._whereabouts: dict[AttemptId, str] | None = None
 
@@ -93,18 +94,21 @@ class Heads:
     # ---- who is one
 
     def over(self, kinds: Iterable[Kind]) -> Head | None:
-        """A head that could use a machine which work of these kinds could use."""
-        if not self.all:
-            return None
-        for kind in kinds:
-            first = self._rooms.first_ever(kind)
-            if first in self._owner:
-                return self._owner[first]
-        for kind in kinds:
-            for i in self._rooms.ever(kind):
-                if i in self._owner:
-                    return self._owner[i]
-        return None
+        """The first head that could use a machine which work of these kinds could use."""
+        found = [self._over(kind) for kind in kinds] if self.all else []
+        numbers = [number for number in found if number is not None]
+        return self.all[min(numbers)] if numbers else None
+
+    def _over(self, kind: Kind) -> int | None:
+        """Each head is asked once for each kind, and one that was in the way stays so."""
+        known, asked = self._in_the_way.get(id(kind.ever), (None, 0))
+        if known is None and asked < len(self.all) and self._rooms.first_ever(kind) != NOWHERE:
+            for number in range(asked, len(self.all)):
+                if any(self._rooms.could(i, kind.ask) for i in self.all[number].could_use):
+                    known = number
+                    break
+            self._in_the_way[id(kind.ever)] = (known, len(self.all))
+        return known
 
     def make(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> Head | None:
         """The unit becomes a head. None: it could not start on these machines if they were empty."""
@@ -113,8 +117,6 @@ class Heads:
             return None
         number = len(self.all)
         self.all.append(head)
-        for i in could_use:
-            self._owner[i] = head
         for hold in head.holds:
             self.held[self._rooms.index[hold.worker]] = (hold, number)
         return head
@@ -123,7 +125,7 @@ class Heads:
         search = _Search(self._rooms, self._gangs, unit, members, could_use)
         kept = {hold.worker for hold in self._board.holds if hold.job == unit.job}
         standing = [i for i in could_use if self._rooms.spots[i].machine.worker in kept]
-        around = frozenset(could_use)
+        around = tuple(could_use)
         if search.on_empty(could_use) is None:
             return None
         for machines in (standing, could_use):

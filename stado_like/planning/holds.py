@@ -56,7 +56,8 @@ def at_start(hold: Hold, machine: Machine, running: Iterable[Running]) -> Machin
     """The machine when the hold's job starts: without what ends by then. No start is known: as it is now."""
     if not hold.starts_at:
         return machine
-    gone, left = [], []
+    gone: list[Running] = []
+    left: list[Running] = []
     for one in running:
         (gone if known_end(one) <= hold.starts_at else left).append(one)
     return leaving(machine, gone, left)

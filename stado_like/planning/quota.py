@@ -39,12 +39,32 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why work waits on its quota. `numbers`: the part with the numbers, for the history. `reserved`: only what is set
-    aside for a head is in the way."""
+    """Why work waits on its quota. `reserved`: only what is set aside for a head is in the way."""
 
-    reason: str
-    numbers: str
+    what: str
+    used: int
+    asked: int
+    limit: int
+    gang: bool = False
     reserved: bool = False
+
+    @property
+    def reason(self) -> str:
+        if self.asked > self.limit:
+            return says.beyond_quota(self.numbers)
+        used, asked, limit = self._shown()
+        return says.waits_for_quota(self.what, used, asked, limit, gang=self.gang)
+
+    @property
+    def numbers(self) -> str:
+        """`gpus 6 in use + 4 asked > 8`, as the history has it."""
+        used, asked, limit = self._shown()
+        in_use = "" if self.asked > self.limit else f" {used} in use +"
+        return f"{self.what}{in_use} {asked} asked > {limit}"
+
+    def _shown(self) -> tuple[str, str, str]:
+        show = {"cores": cores, "memory": size_words}.get(self.what, str)
+        return show(self.used), show(self.asked), show(self.limit)
 
 
 class Ledger:
@@ -80,49 +100,21 @@ class Ledger:
         quota = self._quotas.get(job.workspace)
         if quota is None:
             return None
-        asked = Use()
+        asked, used, aside = Use(), self._used[job.workspace], self._aside[job.workspace]
         asked.add(job, asks)
-        used, aside = self._used[job.workspace], self._aside[job.workspace]
-        rows = _rows(quota, used, asked, new_job=job not in used.jobs)
-        for row in rows:
-            if row.asked > row.limit:
-                numbers = f"{row.what} {row.shown(row.asked)} asked > {row.shown(row.limit)}"
-                return Refusal(says.beyond_quota(numbers), numbers)
-        for row in rows:
-            if row.asked and row.used + row.asked > row.limit:
-                shown = (row.what, row.shown(row.used), row.shown(row.asked), row.shown(row.limit))
-                numbers = "{} {} in use + {} asked > {}".format(*shown)
-                return Refusal(says.waits_for_quota(*shown, gang=gang), numbers)
-        both = Use(
-            used.gpus + aside.gpus,
-            used.cpu_millis + aside.cpu_millis,
-            used.memory_bytes + aside.memory_bytes,
-            used.jobs | aside.jobs,
+        rows = (
+            ("gpus", used.gpus, aside.gpus, asked.gpus, quota.gpus),
+            ("cores", used.cpu_millis, aside.cpu_millis, asked.cpu_millis, quota.cpu_millis),
+            ("memory", used.memory_bytes, aside.memory_bytes, asked.memory_bytes, quota.memory_bytes),
+            ("running jobs", len(used.jobs), len(aside.jobs), int(job not in used.jobs), quota.running_jobs),
         )
-        for row in _rows(quota, both, asked, new_job=job not in both.jobs):
-            if row.asked and row.used + row.asked > row.limit:
-                return Refusal("", "", reserved=True)
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    what: str
-    used: int
-    asked: int
-    limit: int
-
-    def shown(self, number: int) -> str:
-        if self.what == "cores":
-            return cores(number)
-        return size_words(number) if self.what == "memory" else str(number)
-
-
-def _rows(quota: Quota, used: Use, asked: Use, *, new_job: bool) -> list[_Row]:
-    all_rows = (
-        ("gpus", used.gpus, asked.gpus, quota.gpus),
-        ("cores", used.cpu_millis, asked.cpu_millis, quota.cpu_millis),
-        ("memory", used.memory_bytes, asked.memory_bytes, quota.memory_bytes),
-        ("running jobs", len(used.jobs), int(new_job), quota.running_jobs),
-    )
-    return [_Row(what, have, want, limit) for what, have, want, limit in all_rows if limit is not None]
+        found: Refusal | None = None
+        for what, have, kept, want, limit in rows:
+            if limit is None or not want or have + kept + want <= limit:
+                continue
+            refusal = Refusal(what, have, want, limit, gang, reserved=have + want <= limit)
+            if want > limit:
+                return refusal
+            if found is None or (found.reserved and not refusal.reserved):
+                found = refusal
+        return found

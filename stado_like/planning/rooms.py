@@ -24,6 +24,14 @@ NOWHERE = -1
 
 
 @dataclass(slots=True)
+class Ever:
+    """Which machines asks could have if nothing ran anywhere: the same for asks that differ only in whom they avoid."""
+
+    first: int | None = None
+    all: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
 class Kind:
     """Asks that say the same. `only`: the machines it names or labels, in the row's order; None: any. `cursors`: by
     which heads it passes, the first machine that was not ruled out yet."""
@@ -31,8 +39,7 @@ class Kind:
     ask: Ask
     only: tuple[int, ...] | None = None
     cursors: dict[int, int] = field(default_factory=dict)
-    first_ever: int | None = None
-    ever: tuple[int, ...] | None = None
+    ever: Ever = field(default_factory=Ever)
 
 
 class Rooms:
@@ -47,6 +54,7 @@ class Rooms:
         self._most = Tree(self.emptied)
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._by_object: dict[int, Kind] = {}
+        self._ever: dict[tuple[object, ...], Ever] = {}
         self._named, self._labelled = self._catalogue()
 
     def _catalogue(self) -> tuple[Mapping[str, set[int]], Mapping[tuple[str, str], set[int]]]:
@@ -69,7 +77,8 @@ class Rooms:
         said = what_it_says(ask)
         known = self._kinds.get(said)
         if known is None:
-            known = self._kinds[said] = Kind(ask, self._only(ask))
+            ever = self._ever.setdefault(what_it_says(ask, apart=False), Ever())
+            known = self._kinds[said] = Kind(ask, self._only(ask), ever=ever)
         self._by_object[id(ask)] = known
         return known
 
@@ -105,19 +114,23 @@ class Rooms:
 
     def first_ever(self, kind: Kind) -> int:
         """The first machine that could take the kind if nothing ran on it."""
-        if kind.first_ever is None:
-            kind.first_ever = self._search(self._most, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
-        return kind.first_ever
+        if kind.ever.first is None:
+            kind.ever.first = self._search(self._most, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
+        return kind.ever.first
+
+    def could(self, i: int, ask: Ask) -> bool:
+        """Whether machine `i` could take it if nothing ran there."""
+        return self._most.has(i, ask) and fits(self.emptied[i], ask)
 
     def ever(self, kind: Kind) -> tuple[int, ...]:
         """All of those."""
-        if kind.ever is None:
+        if kind.ever.all is None:
             found, i = [], self.first_ever(kind)
             while i != NOWHERE:
                 found.append(i)
                 i = self._search(self._most, kind, i + 1, lambda at: fits(self.emptied[at], kind.ask))
-            kind.ever = tuple(found)
-        return kind.ever
+            kind.ever.all = tuple(found)
+        return kind.ever.all
 
     # ---- filling
 
@@ -137,7 +150,8 @@ class Rooms:
 
     def without(self, i: int, goes: Callable[[Running], bool]) -> Machine:
         """Machine `i` when all that `goes` is gone."""
-        gone, left = [], []
+        gone: list[Running] = []
+        left: list[Running] = []
         for one in self.running(i):
             (gone if goes(one) else left).append(one)
         return leaving(self.machines[i], gone, left)

@@ -1,0 +1,73 @@
+"""One board, one plan: the worlds of `tests/worlds`, each with what is planned, and what is said of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stado_like.planning.board import Board
+from stado_like.planning.placement import place
+from stado_like.planning.placing import Placing
+from tests.builders_worlds import WORLDS, board_of, carried_out, load, plan_of
+
+PATHS = [pytest.param(path, id=path.stem) for path in sorted(WORLDS.glob("*.yaml"))]
+STEPS = 4
+"""A hold, its echo, the eviction: then nothing is left to plan."""
+
+
+def plans_anything(board: Board, plan: Placing) -> bool:
+    return bool(plan.placed or plan.taken or plan.evictions or plan.shapes or plan.holds != board.holds)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_world_has_this_plan(path: Path) -> None:
+    world = load(path)
+    assert plan_of(place(board_of(world))) == world["then"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_plan_does_not_depend_on_the_order_of_machines_and_units(path: Path) -> None:
+    board = board_of(load(path))
+    turned = replace(board, spots=board.spots[::-1], units=board.units[::-1])
+    assert place(turned) == place(board)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_plan_that_was_carried_out_leaves_nothing_to_plan(path: Path) -> None:
+    board = board_of(load(path))
+    plan = place(board)
+    if plan.shapes:
+        return  # the job has tasks only when somebody made them
+    for _ in range(STEPS):
+        board = carried_out(board, plan)
+        plan = place(board)
+        if not plans_anything(board, plan):
+            return
+    raise AssertionError(f"still plans: {plan_of(plan)}")
+
+
+def test_head_says_what_each_machine_says() -> None:
+    plan = place(board_of(load(WORLDS / "head-with-known-start.yaml")))
+    (one,) = plan.waiting.values()
+    assert one.headline
+    assert one.nodes == {
+        "a": ("insufficient cpu: need 8 cores, 0 free",),
+        "b": ("insufficient cpu: need 8 cores, 0 free",),
+    }
+
+
+def test_work_that_no_machine_takes_says_what_each_says() -> None:
+    plan = place(board_of(load(WORLDS / "closed-machines.yaml")))
+    (one,) = plan.waiting.values()
+    assert not one.headline
+    assert one.nodes == {
+        "a": ("machine is cordoned: repair",),
+        "b": ("insufficient cpu: need 8 cores, 4 free",),
+    }
+
+
+def test_work_behind_the_head_has_no_headline() -> None:
+    plan = place(board_of(load(WORLDS / "backfill-ends-in-time.yaml")))
+    assert [job.name for job, one in plan.waiting.items() if one.headline] == ["big"]
