@@ -74,6 +74,10 @@ class GpuKind:
     def is_any(self) -> bool:
         return self == ANY_GPU
 
+    @property
+    def at_least_gb(self) -> int:
+        return max(self.min_memory_gb, self.share_gb)
+
     def is_met_by(self, device: Device) -> bool:
         """Whether the GPU is of this kind, whatever its health and whoever holds it."""
         if self.ids and device.id not in self.ids:
@@ -82,8 +86,7 @@ class GpuKind:
             return False
         if self.models and not any(one.lower() in device.model.lower() for one in self.models):
             return False
-        at_least = max(self.min_memory_gb, self.share_gb)
-        return not at_least or device.memory_bytes + SLACK_BYTES >= at_least * GIB
+        return not self.at_least_gb or device.memory_bytes + SLACK_BYTES >= self.at_least_gb * GIB
 
     def share_of(self, device: Device) -> int:
         """How much of the GPU the task takes; rounded up, so that nobody is promised what is not there."""
@@ -96,8 +99,8 @@ class GpuKind:
         words = [self.vendor] if self.vendor else []
         if self.models:
             words.append(" or ".join(self.models))
-        if self.min_memory_gb or self.share_gb:
-            words.append(f"with at least {max(self.min_memory_gb, self.share_gb)} GB")
+        if self.at_least_gb:
+            words.append(f"with at least {self.at_least_gb} GB")
         return " ".join(words)
 
 

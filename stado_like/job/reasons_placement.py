@@ -115,8 +115,12 @@ def needs_healthy_gpus(need: int, free: int, at_risk: int) -> str:
 
 
 def no_such_gpu(kind: str) -> str:
-    """`kind`: `nvidia H100 or H200 with at least 80 GB`, or only `with at least 80 GB`."""
-    return f"no GPU {kind}" if kind.startswith("with ") else f"no {kind} GPU"
+    """`kind`: `nvidia H100 or H200 with at least 80 GB`"""
+    return f"no {kind} GPU"
+
+
+def no_gpu_so_large(memory_gb: float) -> str:
+    return f"no GPU with at least {memory_gb} GB"
 
 
 def no_shared_gpu(memory_gb: float) -> str:

@@ -50,6 +50,8 @@ def _no_such(cards: Sequence[Device], need: int, kind: GpuKind) -> str:
         return says.no_shared_gpu(kind.share_gb)
     if kind.ids and not any(one.id in kind.ids for one in cards):
         return says.no_gpu_with_id(" or ".join(kind.ids))
+    if not kind.vendor and not kind.models and kind.at_least_gb:
+        return says.no_gpu_so_large(kind.at_least_gb)
     return says.no_such_gpu(str(kind)) if str(kind) else reasons.insufficient_gpus(need, 0)
 
 
