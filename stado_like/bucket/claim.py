@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import entries, lanes, outcome
+from stado_like.bucket import entries, generations, lanes, outcome
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
+from stado_like.bucket.generations import Placed
 from stado_like.bucket.settle import drop_orphan, settle, verdict_reason
 from stado_like.errors import StoreUnavailable
 from stado_like.job import codec, keys, reasons
@@ -36,6 +37,8 @@ class Open:
     job: Job
     terms: Terms
     previous: End | None
+    placed: Placed | None = None
+    """Of a gang's member: by which placement."""
 
     @property
     def budgets(self) -> Budgets:
@@ -112,18 +115,29 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
     if a.previous is not None and (previous is None or previous.is_final):
         drop_orphan(bucket, a, claim.queue_key)
         return Over("the attempt before it did not ask for another one: a stray entry")
+    placed = generations.seat_of(bucket, a, claim.worker, claim.generation) if _needs_seat(terms, claim) else None
+    if isinstance(placed, str):  # guard: gate reads the placement
+        bucket.drop(keys.running(a))  # its entry stays: a tick places it
+        return Over(placed)
+    if placed is not None and placed.barrier is not None and not placed.barrier.go:  # guard: gate obeys an abort
+        return _end_unstarted(bucket, a, job, terms, claim, Ended(Cause.BARRIER, placed.barrier.reason))
     late = _too_late(bucket, a, job, terms, previous)
     if late:
         return _end_unstarted(bucket, a, job, terms, claim, Ended(Cause.UNSCHEDULABLE, late))
     if terms.parent and outcome.is_over(bucket, JobId.parse(terms.parent)):  # guard: gate looks for the parent
         return _end_unstarted(bucket, a, job, terms, claim, cancelled(reasons.PARENT_TERMINATED))
-    return Open(job, terms, previous)
+    return Open(job, terms, previous, placed)
+
+
+def _needs_seat(terms: Terms, claim: Claim) -> bool:
+    """A tick that takes an attempt to end it needs none."""
+    return terms.gang and not claim.overdue
 
 
 def _too_late(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, previous: End | None) -> str:
     """Why an attempt may not start any more, as far as its claimer can tell; empty: it may."""
     if previous is not None:
-        return overdue.why(terms, previous.due_ms / 1000, bucket.now())
+        return overdue.why(terms, previous.due_ms / 1000 or None, bucket.now())
     begun = lane_rule.is_first(terms, a.rank) and not terms.after
     return overdue.why(terms, job.created_ms / 1000 if begun else None, bucket.now())
 
@@ -140,7 +154,7 @@ def _settle_ended(bucket: Bucket, a: AttemptId, job: Job, claim: Claim) -> Over:
 
 
 def _end_unstarted(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: Claim, ended: Ended) -> Over:
-    seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer")
+    seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer", generation=claim.generation)
     end = end_attempt(bucket, a, terms, ended, seen).end
     settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)
     return Over(ended.reason)
@@ -153,7 +167,7 @@ def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> str | N
     Raises `StoreUnavailable`: the claim stands, call again.
     """
     released = lanes.release_by_claim(bucket, a, opened.job, opened.terms)
-    unwanted = {claim.queue_key} if claim.queue_key else set()
+    unwanted = {key for key in (claim.queue_key, claim.order) if key}
     unwanted.update(entries.all_keys(opened.job, opened.terms, a, opened.previous))
     bucket.drop(*sorted(unwanted))
     return released
@@ -168,7 +182,7 @@ def undo(bucket: Bucket, a: AttemptId, claim: Claim) -> End | None:
     if job is None:
         drop_orphan(bucket, a, claim.queue_key)
         return None
-    seen = Seen(worker=claim.worker, claimed_at=claim.since, by=claim.worker)
+    seen = Seen(worker=claim.worker, claimed_at=claim.since, by=claim.worker, generation=claim.generation)
     ended = end_attempt(bucket, a, bucket.terms(job), Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), seen)
     settle(bucket, a, ended.end, job=job, queue_key=claim.queue_key, mending=True)
     return ended.end

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stado_like.bucket import generations
 from stado_like.bucket.bucket import Bucket
 from stado_like.job import budget, codec, keys, reasons
 from stado_like.job.budget import Ended
@@ -37,6 +38,8 @@ class Seen:
     log: LogTail | None = None
     last_lines: str = ""
     notes: tuple[str, ...] = ()
+    generation: int = 0
+    """Of its gang, as its claim says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,9 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
     """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a
     verdict."""
     terms = terms.for_rank(a.rank)
-    following = budget.decide(ended, terms, before)
-    if following.decision is Decision.RETRY and is_over(bucket, a):  # guard: retry obeys verdict
+    gang = generations.concerns(bucket, a, terms, ended, seen.generation, seen.by) if terms.gang else None
+    following = budget.decide(ended, terms, before, gang=gang)
+    if following.decision is not Decision.FINAL and is_over(bucket, a):  # guard: retry obeys verdict
         following = budget.decide(ended, terms, before, over=True)
     at = seen.ended_at or bucket.now()
     why = _why(ended, following)

@@ -17,7 +17,7 @@ from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Final, Job, Pointer, Verdict
 from stado_like.job.rollup import Rolled, TaskEnd
-from stado_like.job.states import Cause, JobState
+from stado_like.job.states import Cause, JobState, TaskState
 from stado_like.job.terms import Terms, display_name
 from stado_like.store.conditional import Won
 
@@ -32,6 +32,7 @@ def task_end(terms: Terms, rank: int, end: End) -> TaskEnd:
         reason=end.reason,
         machine=end.worker,
         overran=end.cause is Cause.TIME_LIMIT,
+        at=end.ended_at,
     )
 
 
@@ -61,7 +62,7 @@ def _ended_for_good(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> l
     found = []
     for rank in sorted(listed.ends):
         last = bucket.end(keys.AttemptId(j, rank, max(listed.ends[rank])))
-        if last is not None and last.is_final:
+        if last is not None and (last.is_final or last.state is TaskState.COMPLETED):
             found.append(task_end(terms, rank, last))
     return found
 

@@ -11,12 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from stado_like.bucket import generations
 from stado_like.bucket import lanes as releasing
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.generations import Standing
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job
+from stado_like.job.states import Decision
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
 from stado_like.store.protocol import Row, list_all
@@ -31,22 +34,25 @@ class Listed:
     stops: set[int] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
     strange: list[str] = field(default_factory=list)
+    standing: Standing | None = None
+    """Of a gang, once somebody asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskNow:
     """One rank: its last end, if any, and the attempt that is open (None: the task is over). `released` False: it
-    never was."""
+    never was. `undecided`: it is neither over nor open, for its gang's other members decide about it too."""
 
     rank: int
     last: End | None
     last_n: int
     open: AttemptId | None
     released: bool = True
+    undecided: bool = False
 
     @property
     def is_over(self) -> bool:
-        return self.open is None
+        return self.open is None and not self.undecided
 
 
 def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
@@ -88,9 +94,23 @@ def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
     while last is None or not last.is_final:
         following = bucket.end(keys.AttemptId(j, rank, n + 1))
         if following is None:
+            if last is not None and last.decision is Decision.GANG:
+                return _of_gang(bucket, keys.AttemptId(j, rank, n), last, listed)
             return TaskNow(rank, last, n, keys.AttemptId(j, rank, n + 1))
         last, n = following, n + 1
     return TaskNow(rank, last, n, None)
+
+
+def _of_gang(bucket: Bucket, a: AttemptId, last: End, listed: Listed) -> TaskNow:
+    """A rank whose last end left what follows to all members of its gang."""
+    job = bucket.job(a.job)
+    if job is None:
+        return TaskNow(a.rank, last, a.n, None)  # deleted just now: then it was over
+    terms = bucket.terms(job)
+    if listed.standing is None:
+        listed.standing = generations.look_at(bucket, a.job, terms)
+    end, goes_on = generations.as_it_stands(bucket, a, last, terms, listed.standing)
+    return TaskNow(a.rank, end, a.n, a.next if goes_on else None, undecided=goes_on is None)
 
 
 def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) -> list[TaskNow]:

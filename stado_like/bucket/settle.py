@@ -5,7 +5,8 @@ Called by the supervisor that ended the attempt, by a claimer that met the end i
 tick. In this order, because each step leaves enough behind for the next caller to find:
 
   1. a job verdict that this end makes due (more tasks failed for good than the job allows)
-  2. the next entry, or the lane's next rank; neither when there is a verdict
+  2. the next entry, or the lane's next rank; of a gang's member the stops of the rest, or everybody's next entry;
+     nothing of these when there is a verdict
   3. this attempt's own entries and orders deleted
   4. `final.json` where every task is over
   5. last: `running/<a>` deleted
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stado_like.bucket import delete, doorbell, entries, finish, lanes
+from stado_like.bucket import delete, doorbell, entries, finish, gang_ends, lanes
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.job import keys, reasons
@@ -61,10 +62,11 @@ def settle(
         return done
     terms = bucket.terms(job)
     verdict = _verdict_due(bucket, a, end, job, terms)
-    task_over = end.is_final
+    by_gang = end.decision is Decision.GANG
+    task_over = end.is_final or by_gang
     if verdict is None:
         _release_next(bucket, a, end, job, terms, done, mending=mending)
-    elif not end.is_final:
+    elif end.decision is Decision.RETRY:
         task_over = _end_next(bucket, a, end, job, terms, verdict)
     doorbell.ring_entries(bucket, done.entries)
     before = bucket.end(a.previous) if a.previous is not None else None
@@ -96,7 +98,7 @@ def _verdict_due(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms)
     if not terms.several and end.is_final:
         return None
     verdict = bucket.verdict(a.job)  # guard: verdict before release
-    if verdict is None and end.is_final:
+    if verdict is None and end.decision is not Decision.RETRY:
         verdict = finish.verdict_by_end(bucket, a, end, terms)
     return verdict
 
@@ -107,7 +109,9 @@ def _release_next(
     """Step 2. A retry's next entry, and the lane's next rank where this end releases it."""
     if end.decision is Decision.RETRY and not (mending and _went_on(bucket, a.next, job, terms, end)):
         done.entries.append(entries.enqueue_after(bucket, job, terms, a.next, end))
-    if terms.several and (end.is_final or a.n == 1):
+    if terms.gang:
+        done.entries += gang_ends.after_end(bucket, a, end, job, terms)
+    elif terms.several and (end.is_final or a.n == 1):
         released = lanes.release_by_end(bucket, a, job, terms, final=end.is_final, mending=mending)
         if released is not None:
             done.entries.append(released)

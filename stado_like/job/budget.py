@@ -21,6 +21,9 @@ An attempt that was Running for ten minutes resets failures and machine faults b
 preemptions are never reset. A verdict or a person's stop turns every retry into a final end. Back-off: the first
 wait doubled by each restart since the last reset that spent a budget or followed exit 0, up to the longest.
 
+In a gang an end decides *gang*, and what follows is decided by all of them; only where a member may restart alone does
+its own end decide a retry.
+
 The poison guard: a task under which three supervisors died while their machines lived on is Failed, for it takes down
 what runs it. Losses of machines, reboots, moves and preemptions do not count. Ten minutes do not reset it, or a task
 that needs eleven to exhaust its machine's memory would go through all machines for ever; a day does, or a service
@@ -31,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from stado_like.job import reasons
@@ -83,6 +87,14 @@ class Ended:
     supervisor_died_on: str = ""
 
 
+class Gang(Enum):
+    """How an attempt's end concerns its gang. WHOLE: all restart or none; ALONE: it started, and may restart without
+    the others."""
+
+    WHOLE = auto()
+    ALONE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Following:
     """What the end record decides. `wait_s`: how long until the next attempt may start; `restart`: what was spent,
@@ -97,8 +109,11 @@ class Following:
     restart: Mapping[str, Any] | None = None
 
 
-def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -> Following:
-    """What follows. `over`: a verdict on the job, or a person's stop of the task, stands: nothing is started again."""
+def decide(
+    ended: Ended, terms: Terms, before: Budgets, *, over: bool = False, gang: Gang | None = None
+) -> Following:
+    """What follows. `over`: a verdict on the job, or a person's stop of the task, stands: nothing is started again.
+    `gang`: it belongs to one, whose ends decide together (see `gang`)."""
     if ended.cause is Cause.MACHINE_LOST and terms.terminates_agent:
         return _final(Outcome.COMPLETED, reasons.AGENT_TERMINATED, before)
     outcome = OUTCOME_OF[ended.cause]
@@ -111,6 +126,8 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
         return _final(Outcome.CANCELLED, ended.reason, budgets)  # it never began: what forbade it is how it ended
     if over or ended.cause is Cause.REQUESTED:
         return _final(outcome, ended.reason, budgets)
+    if gang is not None:
+        return _in_gang(outcome, ended, terms, before, gang)
     if ended.cause in _FREE or (ended.cause is Cause.MOVED and terms.resident):
         return _retry(outcome, ended, budgets, 0.0, "nothing", 0)
     if ended.cause in _EVICTED:
@@ -120,6 +137,19 @@ def decide(ended: Ended, terms: Terms, before: Budgets, *, over: bool = False) -
     if terms.restart_policy == "Never":
         return _final(outcome, ended.reason, budgets)
     return (_failed if ended.cause in _OWN else _lost)(outcome, ended, terms, budgets)
+
+
+def _in_gang(outcome: Outcome, ended: Ended, terms: Terms, before: Budgets, gang: Gang) -> Following:
+    """Left to the whole set, and charged there. Its state says what it is alone: Completed; over for good, where its
+    own budget is spent; else it waits for the others."""
+    if ended.cause is Cause.NONE:
+        return Following(outcome, Decision.GANG, TaskState.COMPLETED, ended.reason, before)
+    if gang is Gang.ALONE:
+        alone = decide(ended, terms, before)
+        return replace(alone, decision=Decision.GANG) if alone.decision is Decision.FINAL else alone
+    if ended.supervisor_died_on:
+        before = replace(before, supervisor_deaths=(*before.supervisor_deaths, ended.supervisor_died_on))
+    return Following(outcome, Decision.GANG, TaskState.PENDING, ended.reason, before)
 
 
 def _after_running(running_s: float, before: Budgets) -> Budgets:

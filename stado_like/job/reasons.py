@@ -42,6 +42,7 @@ CONTAINER_RUNNING = "Container running"
 CONTAINER_GONE = "Container not found on the node"
 GANG_BUDGET_SPENT = "A gang member exhausted its restart budget"
 FAILS_ON_A_FAILURE = "A worker failed, and the run fails on a failure"
+A_GPU_FAULT = "a GPU fault"
 GANG_OVERRAN = "A gang member exceeded its time limit"
 WORKER_OVERRAN = "A worker exceeded its time limit"
 BARRIER_TIMED_OUT = "Gang barrier timed out waiting for all members"
@@ -182,6 +183,16 @@ BEING_DRAINED = "it is being drained"
 def requeued(by: str) -> str:
     """By a person who puts a task back into the queue, and gives no reason of their own."""
     return f"Requeued by {by}" if by else "Requeued"
+
+
+def refused_by(worker: str, why: str) -> str:
+    """By a worker that does not start a gang's member it was given."""
+    return f"{worker} did not take a gang member: {why}"
+
+
+def ended_before_start(why: str) -> str:
+    """By whoever ends a gang's member before its gang started."""
+    return f"A gang member ended before the gang started: {why}"
 
 
 def gang_restarts(task: str) -> str:

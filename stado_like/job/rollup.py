@@ -16,6 +16,7 @@ from stado_like.job.states import ACTIVE_TASK, IRIS_VIEW, TERMINAL_TASK, JobStat
 from stado_like.job.terms import Terms
 
 _LOST = (TaskState.DOWN, TaskState.PREEMPTED)
+_GRAVEST_FIRST = (TaskState.DOWN, TaskState.PREEMPTED, TaskState.FAILED)
 _SEEN_RUNNING = (TaskState.RUNNING, TaskState.STALE, TaskState.STOPPING)
 
 
@@ -29,6 +30,7 @@ class TaskEnd:
     reason: str
     machine: str = ""
     overran: bool = False
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,35 @@ class Rolled:
 
 def over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
     """The verdict when every task has ended. `ends` in rank order, one per task."""
+    if terms.gang:
+        return _gang_over(terms, ends)
     decided = _by_completion(terms, ends) or _too_many_failed(terms, ends)
     return Rolled(decided.state, decided.reason) if decided is not None else _when_all_ended(terms, ends)
 
 
+def _gang_over(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled:
+    """A gang does not run without one of its members: the gravest of them says why, and of equals the first."""
+    bad = [one for one in ends if one.state in (TaskState.FAILED, *_LOST)]
+    if bad:
+        first = min(bad, key=lambda one: (_GRAVEST_FIRST.index(one.state), one.at, one.rank))
+        return Rolled(JobState.FAILED, reasons.gang_needs_it(why_ended(first)[1]))
+    return _completed(terms, ends) or _when_all_ended(terms, ends)
+
+
+def _completed(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:
+    """With `complete_with`: every member of that group has exited 0."""
+    group = terms.group(terms.complete_with) if terms.complete_with else None
+    if group is None:
+        return None
+    done = sum(1 for one in ends if one.rank in group.ranks and one.state is TaskState.COMPLETED)
+    return Rolled(JobState.COMPLETED, reasons.group_completed(group.name)) if done == group.tasks else None
+
+
 def early(terms: Terms, ends: Sequence[TaskEnd]) -> Rolled | None:
     """The verdict that the final ends of some tasks make due, whatever becomes of the others. None: there is none."""
-    decided = _by_completion(terms, ends) or _too_many_failed(terms, ends)
+    decided = (
+        _completed(terms, ends) if terms.gang else _by_completion(terms, ends) or _too_many_failed(terms, ends)
+    )
     late = next((one for one in ends if one.state is TaskState.UNSCHEDULABLE), None)
     return decided or (Rolled(JobState.UNSCHEDULABLE, late.reason) if late is not None else None)
 
@@ -124,11 +148,23 @@ def _why_cancelled(terms: Terms, ends: Sequence[TaskEnd]) -> str:
 def going(terms: Terms, counts: Counter[TaskState], waiting_reason: str) -> Rolled:
     """The state of a job that is not over. `waiting_reason`: why its first waiting task waits."""
     seen_running = sum(counts[state] for state in _SEEN_RUNNING)
+    if terms.barrier and any(counts[state] for state in _GATHERING):
+        total = terms.least or terms.tasks
+        if seen_running < total:
+            return Rolled(JobState.STARTING, reasons.starting_together(min(total, _at_barrier(counts)), total))
     if seen_running:
         return Rolled(JobState.RUNNING, reasons.running(seen_running, terms.tasks, serving=terms.service))
     if any(counts[state] for state in ACTIVE_TASK):
         return Rolled(JobState.PENDING, reasons.WAITING_TO_START)
     return Rolled(JobState.PENDING, waiting_reason or reasons.WAITING_TO_START)
+
+
+_GATHERING = (TaskState.PREPARING, TaskState.PULLING, TaskState.READY_TO_START, TaskState.STARTING)
+
+
+def _at_barrier(counts: Counter[TaskState]) -> int:
+    """How many members of a gang wait at its barrier, or are beyond."""
+    return sum(counts[state] for state in (TaskState.READY_TO_START, TaskState.STARTING, *_SEEN_RUNNING))
 
 
 def iris_job_state(terms: Terms, counts: Counter[TaskState]) -> str:

@@ -46,7 +46,7 @@ class Terms:
     array_size: int
     """0 when it is not an array."""
     lane_width: int
-    """K: ranks r, r+K, r+2K, … of a group are one lane. `max_parallel`, or 64 without one."""
+    """K: ranks r, r+K, r+2K, … of a group are one lane. `max_parallel`, or 64 without one; of a gang all at once."""
     release_by_end: bool
     """True with `max_parallel`: a lane's next rank waits for a final end. False: for a claim."""
     ask: Ask
@@ -81,6 +81,8 @@ class Terms:
     shaped: bool = True
     """False: how many tasks there are is for the scheduler to decide; `tasks` counts one for each such template."""
     start: str = "Independent"
+    least: int = 0
+    """How many tasks start together; the others come when there is room. 0: all."""
     service: bool = False
     health_check: bool = False
     """Whether a probe says when a task is healthy; without one it is while it runs."""
@@ -108,8 +110,22 @@ class Terms:
     """As the template says it; `checkpoint.wanted` reads it."""
     checkpoint_from: str = ""
     """The job, as STADO_JOB says it, whose checkpoints the first attempts start from."""
+    preemptible_after_s: int | None = None
+    """Its minimum runtime: not preempted before."""
     variants: tuple[Terms, ...] = ()
     """The terms of each group's ranks, where there are several groups."""
+
+    @property
+    def gang(self) -> bool:
+        """Whether what follows an end is decided by the ends of all its tasks: they start together, or one that fails
+        restarts them all."""
+        whole = self.on_failure == "RestartJob" and self.tasks > 1
+        return (self.start != "Independent" or whole) and not self.array_size
+
+    @property
+    def barrier(self) -> bool:
+        """Whether its tasks wait for each other before they start."""
+        return self.gang and self.start != "Independent"
 
     @property
     def watched(self) -> bool:
@@ -189,6 +205,8 @@ class _Whole:
         self.shaped = all(shape.decided for shape in shapes)
         self.service: bool = spec.get("lifetime", "Batch") == "Service"
         self.on_failure: str = spec.get("on_failure", "RestartTask")
+        together = self.start != "Independent" or self.on_failure == "RestartJob"
+        self.lanes = max(self.tasks if together and not self.array else 0, limits.LANES_WITHOUT_A_CAP)
         named = bool(groups[0].name)
         self.several = bool(self.array) or self.tasks > 1 or named or self.start != "Independent" or not self.shaped
         self.leader = next((group.first for group in groups if group.name == spec.get("leader_group")), 0)
@@ -207,7 +225,7 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         several=whole.several,
         tasks=whole.tasks,
         array_size=array("size", 0),
-        lane_width=cap or limits.LANES_WITHOUT_A_CAP,
+        lane_width=cap or whole.lanes,
         release_by_end=cap > 0,
         ask=_ask_of(whole, template, shape, group),
         command=_command(template),
@@ -235,6 +253,7 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         held=demands.why_held(whole.spec, template.get("requested_resources") or _NOTHING, shape, _together(whole)),
         shaped=whole.shaped,
         start=whole.start,
+        least=spec("min_available") or 0,
         service=whole.service,
         health_check=bool(task("health_check")),
         complete_with=spec("complete_with") or "",
@@ -254,6 +273,7 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         stall=_stall(resilience("stall"), shape.gpus_each),
         straggling=_straggling(resilience("straggler"), whole.start),
         answer_path=(task("outputs") or _NOTHING).get("answer_path") or "",
+        preemptible_after_s=resilience("preemptible_after_seconds"),
         checkpoint=task("checkpoint") or None,
         checkpoint_from=spec("checkpoint_from") or "",
     )

@@ -143,6 +143,7 @@ def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: Log
         log=log,
         last_lines=shipping.last_lines(),
         notes=(*facts.notes, *told.notes),
+        generation=read.task.claim.generation,
     )
     composed = ending.compose(bucket, read.a, read.terms, read.budgets, ended, seen)
     composed = replace(

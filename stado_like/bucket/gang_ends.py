@@ -1,0 +1,68 @@
+"""What follows one end of a gang's member, as far as it can be carried out at once: the rest is stopped for an end that
+was not exit 0; after the last one of a generation that starts again, the next attempts are queued.
+
+What nobody holds is not ended here: `gang.tend` does, which ticks call. So a gang of any size costs its supervisors
+little, and whoever dies half-way leaves it to a tick.
+"""
+
+from __future__ import annotations
+
+from stado_like.bucket import entries, generations, order
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.generations import Standing
+from stado_like.job import gang, keys
+from stado_like.job.keys import AttemptId
+from stado_like.job.records import Budgets, End, Job
+from stado_like.job.states import Cause
+from stado_like.job.terms import Terms
+
+SMALL_GANG = 64
+"""Of a larger one the tick does it all: every end would look at all members."""
+
+
+def after_end(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) -> list[str]:
+    """Stop the rest, or queue all again. Returns new entries. Idempotent. Raises `StoreUnavailable`, `BadRecord`."""
+    follows_another = end.cause in (Cause.GANG, Cause.BARRIER)
+    if terms.tasks > SMALL_GANG:
+        return []
+    standing = generations.look_at(bucket, a.job, terms)
+    if standing.doomed and not follows_another:  # guard: a bad end stops the rest
+        stop_the_rest(bucket, terms, standing)
+    return queue_again(bucket, job, terms, standing)
+
+
+def stop_the_rest(bucket: Bucket, terms: Terms, standing: Standing) -> int:
+    """Order whoever holds a member that has not ended to stop it. Returns how many hold one."""
+    cause, reason = why_stopped(terms, standing)
+    held = 0
+    for a in standing.open.values():
+        claim = bucket.claim(a)
+        if claim is None or claim.record.overdue:
+            continue
+        order.give_stop(bucket, claim.record.worker, a, cause, reason)
+        held += 1
+    return held
+
+
+def why_stopped(terms: Terms, standing: Standing) -> tuple[Cause, str]:
+    """Why a generation's members that have not ended must."""
+    bad = standing.bad
+    first = next((one for one in bad if one.end.cause not in (Cause.GANG, Cause.BARRIER)), bad[0] if bad else None)
+    if standing.barrier is not None and standing.aborted:
+        return Cause.BARRIER, standing.barrier.reason
+    assert first is not None
+    before = standing.placement.budgets if standing.placement is not None else Budgets()
+    return Cause.GANG, gang.stop_reason(terms, first, list(standing.ended.values()), before)
+
+
+def queue_again(bucket: Bucket, job: Job, terms: Terms, standing: Standing) -> list[str]:
+    """The next attempts of a generation that has wholly ended and starts again."""
+    if standing.whole is None or not standing.whole.restart:  # guard: the complete set decides
+        return []
+    queued = []
+    for one in standing.ended.values():
+        following = one.attempt.next
+        if any(bucket.present(keys.running(following), keys.end(following))):
+            continue
+        queued.append(entries.enqueue(bucket, job, terms, following))
+    return queued
