@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from stado_like.job import cluster, codec, held_room, records, split, waits, workspace
+from stado_like.job import broadcast, cluster, codec, held_room, records, split, waits, workspace
 from stado_like.job.records import HISTORY_FIRST, HISTORY_LAST, Change, History
 
 VERSION_1 = Path(__file__).resolve().parent.parent / "data" / "records" / "v1"
@@ -31,7 +31,7 @@ def _name(kind: type) -> str:
 
 WHOLE = {
     _name(kind): kind
-    for room in (records, workspace, cluster, waits, held_room, split)
+    for room in (records, broadcast, workspace, cluster, waits, held_room, split)
     for _, kind in inspect.getmembers(room, dataclasses.is_dataclass)
     if inspect.isclass(kind) and kind.__module__ == room.__name__ and kind not in PARTS
 }
