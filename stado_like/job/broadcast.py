@@ -13,12 +13,14 @@ from stado_like.job.hardware import Device, Port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One attempt that a worker holds, in its broadcast. `alive`: its supervisor's word still stands."""
+    """One attempt that a worker holds, in its broadcast. `alive`: its supervisor's word still stands. `devices`: the
+    GPUs that it was given."""
 
     attempt: str
     nonce: str
     alive: bool
     state: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,8 @@ class Holding:
 
     def held(self, reach_s: float) -> Held:
         alive = self.phase is Phase.CLAIMING or (self.phase is Phase.RUNNING and self._vouched(reach_s))
-        return Held(attempt=str(self.a), nonce=self.claim.nonce, alive=alive, state=self.phase.value)
+        state, devices = self.phase.value, self.ask.devices
+        return Held(attempt=str(self.a), nonce=self.claim.nonce, alive=alive, state=state, devices=devices)
 
     def _vouched(self, reach_s: float) -> bool:
         """Whether the supervisor's own connection has been seen to work lately, counted over time in which ours did.
