@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from stado_like.bucket import awaited, cancel, delete, entries, mend, settle, watched
+from stado_like.bucket import awaited, cancel, delete, entries, mend, place, settle, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, how_it_was_lost
 from stado_like.bucket.load_world import Memory, Mending
@@ -22,6 +22,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.records import Budgets, Capacity, Change, Claim, Heartbeat, History
 from stado_like.job.states import Cause, TaskState
 from stado_like.planning import liveness
+from stado_like.planning import place_actions as placing
 from stado_like.planning.actions import (
     Action,
     BrakePulled,
@@ -93,6 +94,9 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
             return Did(deferred=brake_sentence(action))
         case Deferred():
             return Did(deferred=action.why)
+        case _:
+            counts, said = place.carry_out(bucket, action, memory)
+            return Did(counts, [said] if said else [])
 
 
 def describe(action: Action) -> str:
@@ -126,6 +130,8 @@ def describe(action: Action) -> str:
             return "brake"
         case Deferred():
             return action.what
+        case _:
+            return placing.describe(action)
 
 
 def brake_sentence(pulled: BrakePulled) -> str:
@@ -291,13 +297,14 @@ def _lives_on(word: Broadcast | str, claim: Claim) -> bool:
 def _seen(look: Look, beat: Heartbeat | None) -> Seen:
     claim = look.held.claim
     if beat is None:
-        return Seen(worker=claim.worker, claimed_at=claim.since, by="tick")
+        return Seen(worker=claim.worker, claimed_at=claim.since, by="tick", generation=claim.generation)
     return Seen(
         worker=claim.worker,
         claimed_at=claim.since,
         started_at=beat.started_at,
         running_at=beat.running_at,
         by="tick",
+        generation=claim.generation,
         history=_until_stale(look, beat),
         notes=(f"last heartbeat at {look.signature[1]:.3f} (store time)",),
     )

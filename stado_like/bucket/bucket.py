@@ -14,6 +14,7 @@ from stado_like.ambient import REAL, Ambient
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim, End, Final, Heartbeat, Job, Stop, Tombstone, Verdict
+from stado_like.job.split import Split, decided
 from stado_like.job.terms import Terms, terms_of
 from stado_like.store import conditional
 from stado_like.store.conditional import Lost, Won
@@ -69,11 +70,17 @@ class Bucket:
         return found.record if found else None
 
     def terms(self, job: Job) -> Terms:
-        """What a job asks for. Raises `KeyError` where its document leaves out what no version may."""
+        """What a job asks for. Raises `KeyError` where its document leaves out what no version may, and for a job whose
+        total the scheduler splits also what a read raises: its shape is asked for until it was decided."""
         known = self._terms.get(job.nonce)
         if known is not None and (known[0] is job or known[0].document == job.document):
             return known[1]
         found = terms_of(job.document)
+        if not found.shaped:
+            split = self.read(Split, keys.shape(JobId(job.workspace, job.name, job.incarnation)))
+            if split is None:
+                return found
+            found = terms_of(decided(job.document, split.record))
         if len(self._terms) >= TERMS_REMEMBERED:
             self._terms.clear()
         self._terms[job.nonce] = (job, found)

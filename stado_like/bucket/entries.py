@@ -104,10 +104,13 @@ def enqueue_after(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, before: 
 
 
 def all_keys(job: Job, terms: Terms, a: AttemptId, before: End | None) -> tuple[str, ...]:
-    """Every key under which an entry of this attempt can lie, in the order in which it passes through them."""
+    """Every key under which an entry of this attempt can lie, in the order in which it passes through them; the last
+    one is in `later`, where it may lie there. What any worker may claim lies in `held` while its workspace has a quota:
+    a tick moves it, both ways."""
     possible = [open_key(job, terms, a)]
-    if _may_wait(terms, a):
-        possible.append(open_key(job, terms, a, released=True))
+    if not terms.held:
+        name = possible[0].removeprefix(keys.QUEUED_HELD).removeprefix(keys.QUEUED_OPEN)
+        possible = [keys.QUEUED_HELD + name, keys.QUEUED_OPEN + name]
     if before is not None and before.due_ms:
         possible.append(later_key(terms, a, before.due_ms))
     return tuple(possible)

@@ -1,4 +1,4 @@
-"""Room held for the head of the queue, between the record and the board: read, compared, written when it changed.
+"""Room held for the head of the queue, between the record and the board.
 
     put state/holds.json (a new nonce)  →  ring for the workers named before and now  →  they read, obey, echo the nonce
 
@@ -21,7 +21,6 @@ from stado_like.planning.board import Hold
 BELL = "holds"
 NAMED_MOST = 40
 EVERYBODY = "*"
-SAME_START_S = 1.0
 
 
 def read(bucket: Bucket) -> Holds:
@@ -69,35 +68,6 @@ def of_board(holds: Iterable[Hold]) -> tuple[HeldRoom, ...]:
         )
         for one in holds
     )
-
-
-def say_the_same(before: Iterable[Hold], now: Iterable[Hold]) -> bool:
-    """Whether a write would tell nobody anything. A start that moved by less than a second is none."""
-    mine, theirs = list(before), list(now)
-    if len(mine) != len(theirs):
-        return False
-    return all(_same(one, other) for one, other in zip(_sorted(mine), _sorted(theirs), strict=True))
-
-
-def _sorted(holds: list[Hold]) -> list[Hold]:
-    return sorted(holds, key=lambda one: (one.worker, one.job))
-
-
-def _same(one: Hold, other: Hold) -> bool:
-    moved_s = abs(one.starts_at - other.starts_at)
-    known = bool(one.starts_at) == bool(other.starts_at)
-    rest = (one.job, one.worker, one.cpu_millis, one.memory_bytes, one.gpus, one.priority, one.whole, one.created_ms)
-    theirs = (
-        other.job,
-        other.worker,
-        other.cpu_millis,
-        other.memory_bytes,
-        other.gpus,
-        other.priority,
-        other.whole,
-        other.created_ms,
-    )
-    return known and moved_s < SAME_START_S and rest == theirs
 
 
 def write(bucket: Bucket, before: Iterable[Hold], now: Iterable[Hold]) -> Holds:

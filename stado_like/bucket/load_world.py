@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at, ttl_of
+from stado_like.bucket.queue_memory import QueueMemory
 from stado_like.errors import BadRecord, NewerRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
@@ -65,8 +66,16 @@ class Memory:
     cursors: dict[str, Any] | None = None
     """Where the sweeps go on: {"jobs": key, "queued": key, "entries": key, "ranks": {job: rank}}; as stored in
     state/coordinator/sweep.json."""
+    queue: QueueMemory = field(default_factory=QueueMemory)
     slow_at: float | None = None
     """When the slow listings (jobs, queued) were last made; `boot_s`."""
+
+    @property
+    def places(self) -> dict[str, Any]:
+        """The cursors, where none were read yet too."""
+        if self.cursors is None:
+            self.cursors = {}
+        return self.cursors
 
     def settle(self, j: JobId, since: float) -> None:
         if len(self.settled) >= SETTLED_REMEMBERED:
@@ -80,7 +89,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     `young_s`: rows of jobs/ and open/ younger than this are left to their submitter. `slow_every_s`: how often the
     pages of jobs/ and queued/open are worth a listing.
     """
-    reading = _Reading(bucket, memory)
+    reading = Reading(bucket, memory)
     held = reading.claims()
     broadcasts, silent = reading.broadcasts(wanted=bool(held))
     looks = reading.looks(held, broadcasts, silent)
@@ -172,7 +181,7 @@ def _armed_here(bucket: Bucket, memory: Memory, observed: Observed, looks: tuple
     return stood
 
 
-class _Reading:
+class Reading:
     """The reads of one load, with what failed and what was set aside."""
 
     def __init__(self, bucket: Bucket, memory: Memory) -> None:

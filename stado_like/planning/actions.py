@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from stado_like.job.keys import AttemptId, Entry, JobId, LaterEntry, Order
 from stado_like.job.records import Armed, Claim, Observed
 from stado_like.job.states import JobState
+from stado_like.planning import place_actions
 from stado_like.planning.world import Held, Look
 
 
@@ -191,4 +192,5 @@ Action = (
     | SweepJob
     | BrakePulled
     | Deferred
+    | place_actions.Action
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.states import JobState
-from stado_like.planning import awaited, family, groups, liveness
+from stado_like.planning import awaited, family, groups, liveness, place_actions
 from stado_like.planning.actions import (
     Action,
     Deferred,
@@ -32,10 +32,12 @@ from stado_like.planning.actions import (
     SweepEntry,
     SweepJob,
 )
+from stado_like.planning.placing import Placing
 from stado_like.planning.world import World
 
-PASSES = ("cancels", "later", "reap", "ends", "groups", "after", "children", "overdue", "jobs", "sweep")
+PASSES = ("cancels", "later", "reap", "ends", "groups", "after", "children", "overdue", "jobs", "place", "sweep")
 SPENT_A_TICK = 200
+NOTHING = Placing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Plan:
 
     passes: tuple[tuple[str, tuple[Action, ...]], ...]
     next_due_at: float | None = None
+    placing: Placing = NOTHING
+    """What the pass `place` is made of, with the reasons of what waits."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -53,6 +57,7 @@ class Plan:
 def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Plan:
     """What to do about `world`. `settling_s`: ends younger than this are left to those who are settling them right
     now."""
+    placing = _placing(world)
     return Plan(
         passes=(
             ("cancels", tuple(_cancels(world))),  # 1. verdicts and stops not carried out yet
@@ -64,9 +69,11 @@ def plan(world: World, *, reap_now: bool = False, settling_s: float = 0.0) -> Pl
             ("children", tuple(_children(world))),  # 7. jobs whose parent is over
             ("overdue", tuple(_overdue(world))),  # 8. who waited too long to start
             ("jobs", tuple(_jobs(world))),  # 9. lanes, lost attempts, finals, deletions
-            ("sweep", tuple(_sweep(world))),  # 10. a page of all jobs, for what no index shows; of entries left over
+            ("place", tuple(_place(world, placing))),  # 10. who runs where, of what only a placement may start
+            ("sweep", tuple(_sweep(world))),  # 11. a page of all jobs, for what no index shows; of entries left over
         ),
         next_due_at=_next_due(world),
+        placing=placing,
     )
 
 
@@ -163,6 +170,20 @@ def _jobs(world: World) -> Iterator[Action]:
     for one in world.open_jobs:
         if one.job not in cancelled:  # else the first pass ended what was queued, and writes the final
             yield MendJob(one.job, one.since, claimed[one.job], waiting[one.job])
+
+
+def _placing(world: World) -> Placing:
+    if world.queue is None:
+        return NOTHING
+    from stado_like.planning import placement
+
+    return placement.place(world.queue.board)
+
+
+def _place(world: World, placing: Placing) -> Iterator[Action]:
+    yield from _unread(world, "place")
+    if world.queue is not None:
+        yield from place_actions.actions_of(world.queue, placing)
 
 
 def _by_job(attempts: Iterable[AttemptId]) -> defaultdict[JobId, dict[int, int]]:

@@ -17,6 +17,7 @@ from stado_like.planning.awaited import Waiter
 from stado_like.planning.family import Child
 from stado_like.planning.groups import Gathering
 from stado_like.planning.overdue import Late
+from stado_like.planning.queue import Queue
 
 STALE_GRACE_S = 15.0
 BROADCAST_GRACE_S = 15.0
@@ -167,3 +168,5 @@ class World:
     armed_here_s: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
+    queue: Queue | None = None
+    """What waits, for a placement. None: it could not be told (`unread["place"]`), or nobody asked."""

@@ -1,0 +1,254 @@
+"""The records that concern placement, as the board that it decides upon.
+
+Requests: two listings while nothing waits. Else the listings of `capacity/`, `workers/`, `inbox/` and
+`config/workspaces/` too, and of those and of jobs, open entries and ends only what has changed since the last board
+that this process made.
+
+A listing that failed gives no board: nothing is concluded from what could not be seen. A record that cannot be used is
+set aside, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from stado_like.bucket import holding, ordered_place, pausing
+from stado_like.bucket.board_spots import Promise, spots
+from stado_like.bucket.board_units import Lying, Reader
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load_world import Memory, Reading
+from stado_like.bucket.queue_memory import given_of
+from stado_like.errors import BadRecord, StoreError
+from stado_like.job import codec, keys
+from stado_like.job.held_room import Holds
+from stado_like.job.ids import AttemptId, JobId
+from stado_like.job.keys import Order
+from stado_like.job.records import Order as OrderRecord
+from stado_like.job.wanted import Wanted
+from stado_like.job.workspace import Workspace
+from stado_like.planning.board import Board, Hold, Quota, Spot
+from stado_like.planning.queue import Queue
+from stado_like.planning.world import SetAside, World
+from stado_like.store.protocol import Row, Unchanged
+
+OPEN_LOOKED_AT = 1000
+TEND_AGAIN_S = 60.0
+NOBODY = Holds(nonce="")
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An order in an inbox. `refused`: why its worker will not."""
+
+    order: Order
+    last_modified: float
+    now: float
+    refused: str = ""
+
+    @property
+    def is_late(self) -> bool:
+        return bool(self.refused) or self.now - self.last_modified > ordered_place.CLAIMED_WITHIN_S
+
+
+def with_queue(bucket: Bucket, memory: Memory, world: World) -> World:
+    """The world with what waits on it (`World.queue`), or why that cannot be told (`World.unread`)."""
+    loading = _Loading(bucket, memory, world)
+    try:
+        queue = loading.queue()
+    except StoreError as failed:
+        return replace(world, unread={**world.unread, "place": failed.message})
+    return replace(world, queue=queue, set_aside=(*world.set_aside, *loading.reading.set_aside))
+
+
+def load_board(bucket: Bucket, memory: Memory, world: World) -> Board:
+    """Raises `StoreError` where it cannot be told what waits."""
+    return _Loading(bucket, memory, world).queue().board
+
+
+class _Loading:
+    """The reads of one board."""
+
+    def __init__(self, bucket: Bucket, memory: Memory, world: World) -> None:
+        self.bucket = bucket
+        self.memory = memory
+        self.world = world
+        self.reading = Reading(bucket, memory)
+        self.claimed = frozenset(look.attempt for look in world.looks)
+
+    def queue(self) -> Queue:
+        """Raises `StoreError`."""
+        if "running" in self.world.unread:
+            raise _unseen("running", self.world.unread["running"])
+        now, tended = self.world.now, self._tended()
+        held = self._entries([row for row, _ in self._rows("held", keys.QUEUED_HELD)])
+        opened = self._entries(self.bucket.store.list(keys.QUEUED_OPEN, limit=OPEN_LOOKED_AT).rows)
+        given = given_of(self.memory.cursors, now)
+        holds = self._holds(quiet=not held and not opened)
+        nonce = (self.memory.queue.holds or NOBODY).nonce
+        if not held and not opened:
+            return Queue(Board(now, (), (), holds=holds, holds_nonce=nonce), tended=tended)
+        workspaces = self._bodies("workspaces", keys.WORKSPACES, Workspace, keys.parse_workspace)
+        orders = self._orders()
+        standing = [one for one in orders if one.order.kind == "place" and not one.is_late]
+        reader = Reader(
+            bucket=self.bucket,
+            memory=self.memory.queue,
+            now=now,
+            workspaces=workspaces,
+            given=given,
+            passed_over=self.claimed | {one.order.attempt for one in standing},
+            released=self._released(),
+            busy=bool(holds),
+        )
+        reader.held(held)
+        reader.opened(opened)
+        board = Board(
+            now=now,
+            spots=self._spots(reader, standing, frozenset(one.order.attempt for one in orders if _stops(one.order))),
+            units=tuple(reader.found.units),
+            quotas={name: _quota(one) for name, one in workspaces.items() if one.quota.limits},
+            holds=holds,
+            holds_nonce=nonce,
+            queue_paused=self._paused(),
+        )
+        self.memory.queue.forget_others((entry.key for entry, _ in opened), self.claimed)
+        self.reading.set_aside += reader.found.set_aside
+        late = [one.order for one in orders if one.order.kind == "place" and one.is_late]
+        return Queue(
+            board=board,
+            misplaced=tuple(reader.found.misplaced),
+            late=tuple(one for one in late if one.attempt not in self.claimed),
+            keys=reader.found.keys,
+            first=reader.found.first,
+            said=reader.found.said,
+            gangs=reader.found.gangs,
+            tended=tended,
+        )
+
+    # ---- listings
+
+    def _rows(self, room: str, prefix: str) -> list[tuple[Row, float]]:
+        rows = self.reading.rows(room, prefix)
+        if room in self.reading.unread:
+            raise _unseen(room, self.reading.unread[room])
+        return rows
+
+    def _entries(self, rows: list[Row] | tuple[Row, ...]) -> list[Lying]:
+        found = []
+        for row in rows:
+            try:
+                found.append((keys.parse_entry(row.key), row.last_modified))
+            except BadRecord as bad:
+                self.reading.set_aside.append(SetAside(row.key, bad.message))
+        return found
+
+    def _bodies(self, room: str, prefix: str, kind: type[R], parse: Callable[[str], str]) -> dict[str, R]:
+        found: dict[str, R] = {}
+        for row, _ in self._rows(room, prefix):
+            try:
+                name = parse(row.key)
+            except BadRecord as bad:
+                self.reading.set_aside.append(SetAside(row.key, bad.message))
+                continue
+            body = self.reading.body(kind, row)
+            if body is not None:
+                found[name] = body
+        return found
+
+    def _orders(self) -> list[Given]:
+        found = []
+        for row, now in self._rows("inbox", keys.INBOX):
+            try:
+                parsed = keys.parse_order(row.key)
+            except BadRecord as bad:
+                self.reading.set_aside.append(SetAside(row.key, bad.message))
+                continue
+            said = self.reading.body(OrderRecord, row) if parsed.kind == "place" else None
+            found.append(Given(parsed, row.last_modified, now, said.refused if said is not None else ""))
+        return found
+
+    # ---- single records
+
+    def _holds(self, *, quiet: bool) -> tuple[Hold, ...]:
+        """The holds that stand. `quiet`: nothing waits, and where this process last read that nothing is held, it is
+        not asked again."""
+        memory, store = self.memory.queue, self.bucket.store
+        if quiet and memory.holds is not None and not memory.holds.holds:
+            return ()
+        answer = store.get_if_changed(keys.HOLDS, memory.holds_etag) if memory.holds_etag else store.get(keys.HOLDS)
+        if answer is None:
+            memory.holds, memory.holds_etag = NOBODY, ""
+        elif not isinstance(answer, Unchanged):
+            try:
+                memory.holds, memory.holds_etag = codec.decode(Holds, answer.body, keys.HOLDS), answer.etag
+            except BadRecord as bad:
+                self.reading.set_aside.append(SetAside(keys.HOLDS, bad.message))
+                memory.holds, memory.holds_etag = NOBODY, ""  # written anew, as if nothing were held
+        return holding.on_board(memory.holds or NOBODY)
+
+    def _paused(self) -> str:
+        pause = pausing.read(self.bucket)
+        return pause.why if pause is not None else ""
+
+    def _released(self) -> frozenset[JobId]:
+        """Jobs that waited for others, and may go."""
+        return frozenset((*self.memory.watching.let_go, *(one.job for one in self.world.waiters if one.released)))
+
+    def _tended(self) -> tuple[JobId, ...]:
+        """Gangs that are looked after now: each tick while not all of their tasks are claimed, else once a minute."""
+        now_s = self.bucket.ambient.boot_s()
+        claims = Counter(look.attempt.job for look in self.world.looks if not look.ended_at)
+        tended, found = self.memory.queue.tended, []
+        for one in self.world.open_jobs:
+            known = self.memory.watching.known.get(one.job)
+            if known is None or not known[0].gang:
+                continue
+            if claims[one.job] >= known[0].tasks and now_s - tended.get(one.job, -TEND_AGAIN_S) < TEND_AGAIN_S:
+                continue
+            tended[one.job] = now_s
+            found.append(one.job)
+        opened = {one.job for one in self.world.open_jobs}
+        for j in [j for j in tended if j not in opened]:
+            del tended[j]
+        return tuple(found)
+
+    # ---- machines
+
+    def _spots(self, reader: Reader, standing: list[Given], stopping: frozenset[AttemptId]) -> tuple[Spot, ...]:
+        broadcasts = self.world.broadcasts
+        if not broadcasts:
+            broadcasts, _ = self.reading.broadcasts(wanted=True)
+        for unread in (self.world.unread, self.reading.unread):
+            if "capacity" in unread:
+                raise _unseen("capacity", unread["capacity"])
+        promises = [
+            Promise(one.order.attempt, one.order.worker, one.last_modified + ordered_place.CLAIMED_WITHIN_S)
+            for one in standing
+            if one.order.attempt not in self.claimed
+        ]
+        wanted = self._bodies("workers", keys.WANTED, Wanted, keys.parse_wanted)
+        looks, memory = self.world.looks, self.memory.queue
+        return spots(self.bucket, memory, broadcasts, wanted, looks, promises, stopping, reader.known)
+
+
+def _stops(order: Order) -> bool:
+    return order.kind == "stop"
+
+
+def _quota(workspace: Workspace) -> Quota:
+    said = workspace.quota
+    return Quota(
+        gpus=said.max_gpus,
+        cpu_millis=said.max_cpus * 1000 if said.max_cpus is not None else None,
+        memory_bytes=said.max_memory_bytes,
+        running_jobs=said.max_running_jobs,
+    )
+
+
+def _unseen(room: str, why: str) -> StoreError:
+    return StoreError(f"{room} could not be listed: {why}", "The next tick looks again.")

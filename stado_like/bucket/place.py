@@ -1,0 +1,142 @@
+"""What a placement decided, carried out: one task given to a worker, an order taken back, room held, a total split, an
+entry moved to the index where it belongs.
+
+    place one:  create inbox/<worker>/place.<a>.<k>.json  →  ring  →  its worker claims the attempt, as ever
+
+The entry stays in `queued/held` until it is claimed, so nothing is lost with an order: it decides nothing but where.
+The claim decides. One that is not claimed within a minute, because its worker had no room after all or is gone, is
+taken back, and the same attempt goes elsewhere; that worker is passed over for ten minutes. So an attempt may lie in
+two inboxes at once (two ticks, an order taken back while its worker was sending the claim): both claim, one wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from stado_like.bucket import doorbell, entries, gang, holding, lanes, order, ordered_place
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load_world import Memory
+from stado_like.bucket.queue_memory import note_given
+from stado_like.job import keys
+from stado_like.job.ids import AttemptId
+from stado_like.job.records import Entry
+from stado_like.job.split import Split
+from stado_like.job.states import Cause
+from stado_like.planning import lanes as lane_rule
+from stado_like.planning.place_actions import (
+    Action,
+    DecideShape,
+    EvictOne,
+    KeepRoom,
+    MoveEntry,
+    PlaceGang,
+    PlaceOne,
+    TakeBack,
+    TendGang,
+)
+from stado_like.planning.placing import Shaped
+from stado_like.store.conditional import Won
+
+
+def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[str], str]:
+    """Counts for the report, and a sentence where something was decided. Raises `StoreUnavailable`, `BadRecord`."""
+    match action:
+        case MoveEntry():
+            return Counter({"moved": int(move(bucket, action.key, action.to))}), ""
+        case TakeBack():
+            bucket.drop(action.order.key)
+            return Counter({"taken_back": 1}), f"{action.order.attempt}: {action.order.worker} did not claim it"
+        case DecideShape():
+            memory.watching.known.pop(action.shaped.job, None)  # it said other numbers
+            return _decide_shape(bucket, action.shaped)
+        case KeepRoom():
+            memory.queue.holds, memory.queue.holds_etag = holding.write(bucket, action.before, action.holds), ""
+            return Counter({"holds": len(action.holds)}), ""
+        case EvictOne():
+            order.give_stop(bucket, action.worker, action.attempt, Cause.PREEMPTED, action.reason)
+            return Counter({"evicted": 1}), f"{action.attempt} on {action.worker}: {action.reason}"
+        case PlaceOne():
+            return _place_one(bucket, action, memory.places)
+        case PlaceGang():
+            placed = gang.place(bucket, action.job, action.generation, action.where)
+            return Counter({"placed": len(placed.orders)}), f"{action.job}: {placed.why}" if placed.why else ""
+        case TendGang():
+            return _tend(bucket, action)
+
+
+def _place_one(bucket: Bucket, action: PlaceOne, cursors: dict[str, Any]) -> tuple[Counter[str], str]:
+    a = action.attempt
+    if any(bucket.present(keys.running(a), keys.end(a), keys.verdict(a.job), keys.tombstone(a.job))):
+        return Counter(), ""  # it was not there when we looked, or is not to start any more
+    ordered_place.give(bucket, action.worker, a, action.key)
+    note_given(cursors, a, action.worker, bucket.now())
+    return Counter({"placed": 1}), f"{a} to {action.worker}"
+
+
+def _tend(bucket: Bucket, action: TendGang) -> tuple[Counter[str], str]:
+    job = bucket.job(action.job)
+    if job is None:
+        return Counter(), ""
+    done = gang.tend(bucket, action.job, job, bucket.terms(job))
+    doorbell.ring_entries(bucket, done.queued)
+    counts = {"ordered": done.ordered, "aborted": int(done.aborted), "went": int(done.went), "ended": done.ended}
+    return Counter({**counts, "queued": len(done.queued)}), ""
+
+
+def move(bucket: Bucket, key: str, to: str) -> bool:
+    """Move an entry to the index where it belongs: there first, then away here. Whoever claims meanwhile deletes
+    both. False: it was gone. Raises `StoreUnavailable`, `BadRecord`."""
+    entry = keys.parse_entry(key)
+    target = to + key.removeprefix(keys.QUEUED_OPEN if key.startswith(keys.QUEUED_OPEN) else keys.QUEUED_HELD)
+    found = bucket.read(Entry, key)
+    if found is None:
+        return False
+    if any(bucket.present(keys.running(entry.attempt))):
+        bucket.drop(key)  # spent
+        return False
+    bucket.ensure(target, found.record)  # guard: new before old
+    bucket.drop(key)
+    doorbell.ring_entries(bucket, [target])
+    return True
+
+
+def _decide_shape(bucket: Bucket, shaped: Shaped) -> tuple[Counter[str], str]:
+    """Once, whoever comes first. Its entries follow from it; those that were written before say another ask."""
+    j = shaped.job
+    job = bucket.job(j)
+    if job is None or any(bucket.present(keys.verdict(j), keys.tombstone(j))):
+        return Counter(), ""
+    before = bucket.terms(job)
+    split = Split(
+        nonce=bucket.token(),
+        tasks=shaped.tasks,
+        gpus_each=shaped.gpus_each,
+        why=shaped.why,
+        chosen_at=bucket.now(),
+    )
+    won = bucket.decide(keys.shape(j), split)
+    queued = lay_out(bucket, j, before)
+    told = f"{j}: {shaped.why}" if isinstance(won, Won) else ""
+    return Counter({"shaped": int(isinstance(won, Won)), "queued": len(queued)}), told
+
+
+def lay_out(bucket: Bucket, j: keys.JobId, before: Any) -> list[str]:
+    """The entries of a job's first ranks, now that there are ranks; the one from before it is dropped. Idempotent.
+    `before`: its terms without a shape."""
+    job = bucket.job(j)
+    if job is None:
+        return []
+    terms = bucket.terms(job)
+    queued = []
+    for group in terms.groups:
+        for rank in lane_rule.head(terms, group):
+            first = AttemptId(j, rank, 1)
+            if not any(lanes.seen(bucket, job, terms, first)):
+                queued.append(entries.enqueue(bucket, job, terms, first))
+    now = entries.open_key(job, terms, AttemptId(j, 0, 1))
+    old = entries.open_key(job, before, AttemptId(j, 0, 1))
+    if old != now:
+        bucket.drop(old)
+    doorbell.ring_entries(bucket, queued)
+    return queued

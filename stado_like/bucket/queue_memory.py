@@ -1,0 +1,93 @@
+"""What a process that makes boards remembers between them: jobs, entries and ends never change, so each is read once.
+
+All of it may be lost at any time. What it forgets costs requests; only `given` costs more (a worker that refused an
+attempt is asked again), so a tick keeps that beside its cursors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stado_like.bucket.bucket import Bucket
+from stado_like.errors import BadRecord
+from stado_like.job.held_room import Holds
+from stado_like.job.ids import AttemptId, JobId
+from stado_like.job.records import Job
+from stado_like.job.terms import Ask, Terms
+
+JOBS_REMEMBERED = 50_000
+PASSED_OVER_S = 600.0
+UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A job, and what it asks for."""
+
+    job: Job
+    terms: Terms
+
+
+@dataclass(slots=True)
+class QueueMemory:
+    jobs: dict[JobId, Known] = field(default_factory=dict)
+    entries: dict[str, tuple[Ask, int | None]] = field(default_factory=dict)
+    """By key: what an open entry asks for, and its time limit."""
+    began: dict[AttemptId, float] = field(default_factory=dict)
+    """When an attempt whose minimum runtime counts began to run."""
+    holds_etag: str = ""
+    holds: Holds | None = None
+    """The record of the holds as it was last read; None: it never was."""
+    tended: dict[JobId, float] = field(default_factory=dict)
+    """When a gang was last looked after, by `boot_s`."""
+
+    def known(self, bucket: Bucket, j: JobId) -> Known | None:
+        """None: there is no such job (any more). Raises `StoreUnavailable`, `BadRecord`."""
+        found = self.jobs.get(j)
+        if found is not None:
+            return found
+        job = bucket.job(j)
+        if job is None:
+            return None
+        try:
+            known = Known(job, bucket.terms(job))
+        except UNREADABLE as wrong:
+            raise BadRecord(f"{j}: no specification: {wrong!r}", "It is left alone.") from wrong
+        if known.terms.shaped:  # the others change once, when their shape is decided
+            if len(self.jobs) >= JOBS_REMEMBERED:
+                self.jobs.clear()
+            self.jobs[j] = known
+        return known
+
+    def forget_others(self, entries: Iterable[str], attempts: Iterable[AttemptId]) -> None:
+        """Entries that are not listed, and attempts that are not claimed, need no place here."""
+        kept, running = set(entries), set(attempts)
+        self.entries = {key: value for key, value in self.entries.items() if key in kept}
+        self.began = {a: at for a, at in self.began.items() if a in running}
+
+
+Given = dict[str, dict[str, float]]
+"""By attempt: the workers that a tick gave it to, and when. One that did not claim it is passed over for a while."""
+
+
+def given_of(cursors: dict[str, Any] | None, now: float) -> Given:
+    """The part of a tick's cursors that says so, without what is too old to count."""
+    kept: Given = {}
+    standing = (cursors or {}).get("given")
+    for attempt, workers in standing.items() if isinstance(standing, dict) else ():
+        if isinstance(workers, dict):
+            young = {w: at for w, at in workers.items() if isinstance(at, int | float) and now - at < PASSED_OVER_S}
+            if young:
+                kept[attempt] = young
+    if cursors is not None:
+        if kept:
+            cursors["given"] = kept
+        else:
+            cursors.pop("given", None)
+    return kept
+
+
+def note_given(cursors: dict[str, Any], a: AttemptId, worker: str, now: float) -> None:
+    cursors.setdefault("given", {}).setdefault(str(a), {})[worker] = now
