@@ -55,8 +55,12 @@ def children_end_only_with_their_parents(seen: Seen, change: Change) -> Iterator
 
 
 def _ancestors(seen: Seen, j: JobId) -> Iterator[JobId]:
+    known = {j}
     while j in seen.terms and seen.terms[j].parent:
         j = JobId.parse(seen.terms[j].parent)
+        if j in known:
+            return  # a buried incarnation has the terms of whoever uses its name next, for a moment
+        known.add(j)
         yield j
 
 
