@@ -1,0 +1,44 @@
+"""Workers whose GPUs a file describes: a job goes to the machine that has what it asks for, and the others say why not.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stado_like.job.terms import terms_of
+from stado_like.reading.surroundings import Surroundings
+from tests.process.rig import Rig
+
+pytestmark = pytest.mark.serial
+
+GIB = 1 << 30
+ROOM = ("--cpus", "8", "--memory", "8GiB")
+
+
+def asks(count: int, **kind: object) -> dict[str, object]:
+    return {"cpu_cores": 1, "memory_bytes": GIB, "gpu_requests": {"count": count, **kind}}
+
+
+def test_job_goes_where_its_gpus_are_and_others_say_why_not(rig: Rig) -> None:
+    for worker, model in (("w1", "T4"), ("w2", "H100")):
+        path = rig.folder / f"{worker}.json"
+        path.write_text(json.dumps({"gpus": [{"model": model, "memory_bytes": 80 * GIB}] * 2}))
+        rig.worker(worker, *ROOM, "--gpus", f"file:{path}")
+    gate = rig.folder / "gate"
+    hold = f"while [ ! -e {gate} ]; do sleep 0.05; done"
+    first = rig.submit("first", hold, task={"requested_resources": asks(2, models=["H100"], min_memory_gb=80)})
+    assert rig.running(first).worker == "w2"
+    second = rig.submit("second", "true", task={"requested_resources": asks(1, models=["H100"])})
+    third = rig.submit("third", "true", task={"requested_resources": asks(1, models=["T4"])})
+    assert rig.end(third).worker == "w1"
+
+    job = rig.bucket.job(second)
+    assert job is not None
+    said = {one.name: one.reasons for one in Surroundings(rig.bucket).nodes(terms_of(job.document))}
+    assert said["w1"] == ("no H100 GPU",)
+    (kept,) = [json.loads(path.read_text()) for path in rig.folder.rglob("claim.json") if "first" in str(path)]
+    assert kept["ask"]["devices"] == ["0", "1"]
+    gate.touch()
+    assert rig.end(second).worker == "w2"
