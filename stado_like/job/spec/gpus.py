@@ -34,22 +34,18 @@ class GpuRequests(BaseModel):
     models: list[_Word] = Field(
         default_factory=list,
         max_length=limits.GPU_MODELS_MAX,
-        json_schema_extra=later(),
         description="Only GPUs whose model name contains one of these, ignoring case; none named is any.",
     )
     min_memory_gb: Annotated[int, Whole(limits.GPU_MEMORY_GB, "GB")] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Only GPUs with at least this much memory, with 0.5 GB of slack: an 80 GB card reports 79.6.",
     )
     vendor: Annotated[str, OneOf(limits.GPU_VENDORS)] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Only GPUs of this maker; one that reports none counts as nvidia.",
     )
     healthy_only: Annotated[bool, Flag()] = Field(
         default=False,
-        json_schema_extra=later(),
         description="Never a GPU at risk (growing memory errors, PCIe replays, NVLink errors, thermal throttling). "
         "Without it such GPUs are used only when no healthy one is free.",
     )
@@ -67,12 +63,10 @@ class GpuRequests(BaseModel):
     ids: list[_Word] = Field(
         default_factory=list,
         max_length=limits.GPU_IDS_MAX,
-        json_schema_extra=later(),
         description="Pin exact GPUs by id, all of which must be free. count is then their number.",
     )
     memory_gb: Annotated[int, Whole(limits.GPU_MEMORY_GB, "GB")] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="A share of a card: this much of each GPU's memory, in GB. The rest of it may go to others.",
     )
 

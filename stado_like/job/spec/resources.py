@@ -52,7 +52,6 @@ class RequestedResources(BaseModel):
     )
     node_fraction: Annotated[float, Number((0, 1))] = Field(
         default=0,
-        json_schema_extra=later(),
         description="A share of one machine's cores and memory, above 0 and up to 1, reserved by placement; the task "
         "itself gets no limit. 0 is not given; excludes the other two forms.",
     )
