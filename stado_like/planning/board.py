@@ -34,6 +34,8 @@ class Running:
     """Stopped only with every member of its job."""
     stopping: bool = False
     """A stop is under way: its room comes."""
+    saved_at: float = 0.0
+    """When its newest checkpoint was complete: what it did before is not lost. 0: none is known."""
 
     @property
     def job(self) -> JobId:
@@ -92,6 +94,8 @@ class Unit:
     shape: Mapping[str, int] = field(default_factory=dict)
     """A total that the plan shall split, as `demands.to_split` says it: `gpus`, `min_nodes`, `max_nodes`,
     `min_per_machine`, …. Empty: it is split."""
+    group: str = ""
+    """The worker group that its members belong to, where the job names groups and this is one of them."""
     avoid: frozenset[str] = frozenset()
     """Workers that refused it lately, or did not claim it in time."""
 

@@ -51,7 +51,7 @@ def choose(unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, 
         if isinstance(found, Assigned) and (best is None or (found.network.is_as_good_as, tasks) < best[0]):
             best = (found.network.is_as_good_as, tasks), Shaped(unit.job, tasks, each, _why(tasks, each, found))
     if best is None:
-        return CannotShape(reasons.cannot_plan(says.no_way_to_run(total, _largest(unit, spots))))
+        return CannotShape(reasons.cannot_plan(_no_room(unit, spots, splits)))
     chosen = best[1]
     waits = assign(shaped(unit, chosen.tasks, chosen.gpus_each), spots, now, kept=kept)
     return CannotShape(waits.reason) if isinstance(waits, Unassigned) else chosen
@@ -106,6 +106,14 @@ def _uneven(unit: Unit, total: int) -> str:
     if asked("per_node") and total % fewest == 0:
         return says.not_a_power(total, fewest)
     return says.uneven(total, fewest)
+
+
+def _no_room(unit: Unit, spots: Sequence[Spot], splits: Sequence[tuple[int, int]]) -> str:
+    """Of a group that no machine takes even a part of, that is said; else how much the largest one could take."""
+    least = _ask_of_each(unit, unit.members[0].ask, 1, min(each for _, each in splits))
+    if unit.group and not any(fits(spot.machine, least) for spot in spots):
+        return says.no_host_for_group(unit.group)
+    return says.no_way_to_run(unit.shape.get("gpus", 0), _largest(unit, spots))
 
 
 def _every_machine(unit: Unit, spots: Sequence[Spot], total: int) -> Shaped | CannotShape:

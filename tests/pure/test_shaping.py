@@ -94,6 +94,16 @@ def test_split(asked: Unit, spots: list[Spot], says: str) -> None:
             [spot("a", devices=cards(8, model="T4")), spot("b", devices=cards(1, model="H100"))],
             "no way to run 2 GPUs on these machines: 1 free on the largest one now",
         ),
+        (
+            total(16, rules={"group": "engine"}),
+            [spot("a", 0), spot("b", closed="machine is cordoned: x")],
+            "no machine can host a worker of group engine right now",
+        ),
+        (
+            total(16, rules={"group": "engine"}),
+            [spot("a", 1)],
+            "no way to run 16 GPUs on these machines: 1 free on the largest one now",
+        ),
         (total(8), [], "no way to run 8 GPUs on these machines: 0 free on the largest one now"),
     ],
 )
