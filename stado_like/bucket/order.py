@@ -90,9 +90,11 @@ def _says_as_much(bucket: Bucket, key: str, cause: Cause) -> bool:
 # ---- obeying
 
 
-def stops_for(bucket: Bucket, worker: str, known: Mapping[str, Given]) -> list[Given]:
+def stops_for(
+    bucket: Bucket, worker: str, known: Mapping[str, Given], others: list[keys.Order] | None = None
+) -> list[Given]:
     """The stop orders in an inbox that hold. Those that came too late are deleted; what cannot be read is passed over.
-    `known`: read before, and not read again. Raises `StoreUnavailable`."""
+    `known`: read before, and not read again. `others` gets the orders to start. Raises `StoreUnavailable`."""
     found = []
     for row in list_all(bucket.store, keys.inbox(worker)):
         try:
@@ -100,6 +102,8 @@ def stops_for(bucket: Bucket, worker: str, known: Mapping[str, Given]) -> list[G
         except BadRecord:
             continue  # `storage fsck` names it
         if parsed.kind != "stop":
+            if others is not None:
+                others.append(parsed)
             continue
         given = known.get(row.key) or _read(bucket, parsed)
         if given is not None:

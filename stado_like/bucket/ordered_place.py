@@ -1,7 +1,7 @@
 """Orders to start an attempt: a tick gives it to one worker, which claims it or says why it will not.
 
     create inbox/<worker>/place.<a>.<k>.json  →  ring  →  its worker claims it  →  gate  →  entry, order deleted
-                                                       or writes `refused` over the order, and a tick gives it to another
+                                    or it writes `refused` over the order, and a tick gives the attempt to another
 
 The entry stays where it lies until the claim stands: an order is no more than a word to one worker, and two of them for
 one attempt are settled by the claim. One that was written long after it was decided is deleted unread.

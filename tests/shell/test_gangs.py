@@ -103,8 +103,8 @@ def test_placement_with_too_few_machines_places_none(bucket: Bucket) -> None:
 def test_two_ticks_place_one_gang_and_one_has_its_way(bucket: Bucket) -> None:
     j = submit_gang(bucket)
     ranks = [attempt(j, 0), attempt(j, 1)]
-    first = gang.place(bucket, j, 1, {a: "x" for a in ranks})
-    second = gang.place(bucket, j, 1, {a: "y" for a in ranks})
+    first = gang.place(bucket, j, 1, dict.fromkeys(ranks, "x"))
+    second = gang.place(bucket, j, 1, dict.fromkeys(ranks, "y"))
     assert (first.generation, second.generation) == (1, 0)
     assert orders(bucket, "y") == []
 

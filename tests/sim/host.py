@@ -27,6 +27,7 @@ from stado_worker.offer import Offer
 from stado_worker.run import FRESH_S
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AliveLock, AttemptDir
+from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.control import Control
 from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life, Over
@@ -258,9 +259,10 @@ class Host:
         def keep_exit(over: Over) -> None:
             report.keep(folder, report.facts_of(read, life, over), fsync=False)
 
-        control = Control(read, life, runner, folder.stop, ambient, keep_exit)
         bucket = self._bucket(f"sup.{folder.attempt_id}", ambient, lambda: io_actor[0] if io_actor else me)
-        io = Io(read, life, bucket, folder, LogShipping(bucket, read.a, folder.log), ambient)
+        barrier = GangBarrier(read, life, bucket, ambient, lambda: 29500) if read.waits_at_barrier else None
+        control = Control(read, life, runner, folder.stop, ambient, keep_exit, barrier=barrier)
+        io = Io(read, life, bucket, folder, LogShipping(bucket, read.a, folder.log), ambient, barrier=barrier)
         supervisor.nudge = life.nudge  # type: ignore[attr-defined]
 
         def start_io() -> None:
@@ -272,7 +274,7 @@ class Host:
             sleep_s = control.step()
             if control.is_over:
                 break
-            if control.started or life.gate is Gate.ASKED:
+            if control.started or control.at_barrier or life.gate is Gate.ASKED:
                 start_io()
             world.pause(min(sleep_s, runner.left_s()))
         start_io()

@@ -6,7 +6,7 @@ attempts and 0 after, and ignores every signal but SIGKILL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stado_like.job.keys import AttemptId
@@ -105,9 +105,13 @@ class ScriptedRunner:
     begin: Callable[[Read], Process]
     process: Process | None = None
     notes: list[str] = field(default_factory=list)
+    told: dict[str, str] = field(default_factory=dict)
 
     def prepared(self, ready: Prepared) -> None:
         """A script needs nothing."""
+
+    def tell(self, variables: Mapping[str, str]) -> None:
+        self.told = dict(variables)
 
     def start(self) -> None:
         self.process = self.begin(self.read)

@@ -18,6 +18,7 @@ from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Unsure
 from stado_like.bucket.doorbell import Listener, ring
+from stado_like.bucket.ordered_place import ToStart
 from stado_like.errors import StoreError
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, Entry
@@ -45,7 +46,6 @@ RETRY_S = 1.0
 RETRY_MOST_S = 15.0
 LOOK_AGAIN_S = 0.1
 """Room changes also by itself: a queue of which nothing fitted is gone through again after so long."""
-UNREADABLE_LEFT_ALONE_S = 600.0
 
 
 class Agent:
@@ -74,7 +74,7 @@ class Agent:
         self._unread: list[tuple[AttemptId, AttemptDir]] = []
         self._unread_due_s = 0.0
         self._followers = Followers()
-        self._inbox = Inbox(bucket, options.worker, launcher, offer, log)
+        self._inbox = Inbox(bucket, options.worker, launcher, offer, log, options.only_job)
         self._rules = QueueRules(bucket, options.worker, offer, log)
         self._graces = Graces(bucket, options.grace_s, options.most_grace_s, log)
         self._looked_at = (0, 0)
@@ -241,7 +241,7 @@ class Agent:
             self._candidates.offer(event.what)
         elif event.kind == "queue":
             self._sweep_due_s = 0.0
-        elif event.kind in ("cancel", "stop", "follow"):
+        elif event.kind in ("cancel", "stop", "follow", "gang"):
             self._followers.pass_on(event, self._holdings.values(), self._launcher)
         else:
             self._rules.heard(event)
@@ -273,13 +273,16 @@ class Agent:
     def _reserved(self) -> list[tuple[AttemptDir, Ask]]:
         return [(one.folder, one.ask) for one in self._holdings.values()]
 
+    def _machine(self) -> fit.Machine:
+        return self._offer.machine(self._reserved())
+
     def _admit(self, now_s: float) -> None:
+        if not self.claiming or not self._inbox.lets_claim():
+            return
+        while (given := self._inbox.starts.take(self._machine, self._holdings)) is not None:
+            self._claim(given.entry, given.ask, given.asked)  # what ticks gave us, before what we find ourselves
         here = (self._candidates.version, len(self._holdings))
-        if (
-            not self.claiming
-            or not self._inbox.lets_claim()
-            or (here == self._looked_at and now_s < self._look_again_s)
-        ):
+        if here == self._looked_at and now_s < self._look_again_s:
             return
         for _ in range(PAGES_A_STEP):
             if self._claim_what_fits() or not self._candidates.read_on():
@@ -297,10 +300,10 @@ class Agent:
             coarse = str(entry.envelope)
             if coarse in unfit and not entry.envelope.picky:
                 continue
-            machine = self._offer.machine(self._reserved())
+            machine = self._machine()
             if machine.closed or machine.taken_whole or machine.free_cpu_millis <= 0:
                 return True
-            ask = self._ask_of(entry)
+            ask = self._candidates.readable_ask(entry, self._log)
             if ask is None:
                 continue
             if fit.why_not(machine, ask):
@@ -313,19 +316,11 @@ class Agent:
             progress = True
         return progress
 
-    def _ask_of(self, entry: Entry) -> Ask | None:
-        """The exact ask. None: the entry is gone or cannot be read."""
-        try:
-            return self._candidates.ask_of(entry)
-        except recovery.UNREADABLE as bad:
-            self._set_aside(entry.key, bad)
-            return None
-
-    def _claim(self, entry: Entry, ask: Ask) -> None:
+    def _claim(self, entry: Entry, ask: Ask, by: ToStart | None = None) -> None:
         if any(a == entry.attempt for a, _ in self._unread):
             return  # the store has not said yet whose it is
         try:
-            holding = claims.prepare(self._bucket, self._options, self._ambient, entry, ask)
+            holding = claims.prepare(self._bucket, self._options, self._ambient, entry, ask, by)
         except OSError as error:
             self._offer.close(f"disk: {error}")
             self._log(f"no claim is sent: {error}")
@@ -349,16 +344,12 @@ class Agent:
             case Unsure(why):
                 self._again(holding, self._ambient.boot_s(), why)
             case claims.Unreadable(bad):
-                self._set_aside(holding.claim.queue_key, bad)
+                self._candidates.set_aside(holding.claim.queue_key, bad, self._log)
                 self._not_mine(holding)
             case claims.NotMine(why):
                 if why:
                     self._log(f"{holding.a}: {why}")
                 self._not_mine(holding)
-
-    def _set_aside(self, key: str, bad: Exception) -> None:
-        self._log(f"set aside for {UNREADABLE_LEFT_ALONE_S:.0f} s: {key}: {bad}")
-        self._candidates.leave_alone(key, self._ambient.boot_s() + UNREADABLE_LEFT_ALONE_S)
 
     def _not_mine(self, holding: Holding) -> None:
         report.note_done(holding.folder, ours=False, at=self._bucket.now())

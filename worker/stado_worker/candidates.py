@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
+from collections.abc import Callable
 
 from stado_like.bucket import entries
 from stado_like.bucket.bucket import Bucket
@@ -19,8 +20,10 @@ from stado_like.job.keys import Entry, LaterEntry
 from stado_like.job.records import Entry as EntryRecord
 from stado_like.job.terms import Ask
 from stado_like.store.protocol import Row
+from stado_worker.recovery import UNREADABLE
 
 PAGES_A_STEP = 5
+UNREADABLE_LEFT_ALONE_S = 600.0
 REWIND_AFTER_S = 600.0
 MOST_KEPT = 20_000
 
@@ -82,6 +85,18 @@ class Candidates:
                 return None
             self._limits[entry.key] = found.record.time_limit_s
         return self._limits[entry.key]
+
+    def readable_ask(self, entry: Entry, log: Callable[[str], None]) -> Ask | None:
+        """The same, and None too for what cannot be read, which is passed over for a while."""
+        try:
+            return self.ask_of(entry)
+        except UNREADABLE as bad:
+            self.set_aside(entry.key, bad, log)
+            return None
+
+    def set_aside(self, key: str, bad: Exception, log: Callable[[str], None]) -> None:
+        log(f"set aside for {UNREADABLE_LEFT_ALONE_S:.0f} s: {key}: {bad}")
+        self.leave_alone(key, self._bucket.ambient.boot_s() + UNREADABLE_LEFT_ALONE_S)
 
     def drop(self, key: str) -> None:
         self._asks.pop(key, None)

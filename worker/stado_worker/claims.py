@@ -18,6 +18,7 @@ from stado_like.ambient import Ambient
 from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Over, Taken, Unsure
+from stado_like.bucket.ordered_place import ToStart
 from stado_like.errors import StoreError
 from stado_like.job import codec, keys
 from stado_like.job.keys import Entry
@@ -56,8 +57,11 @@ class Unreadable:
     why: Exception
 
 
-def prepare(bucket: Bucket, options: AgentOptions, ambient: Ambient, entry: Entry, ask: Ask) -> Holding:
-    """The claim, kept before it is sent. Raises OSError where the disk would not have it: then none is sent."""
+def prepare(
+    bucket: Bucket, options: AgentOptions, ambient: Ambient, entry: Entry, ask: Ask, by: ToStart | None = None
+) -> Holding:
+    """The claim, kept before it is sent. Raises OSError where the disk would not have it: then none is sent. `by`: the
+    order it is claimed by."""
     a, fsync = entry.attempt, options.fsync
     claim = Claim(
         nonce=bucket.token(),
@@ -68,6 +72,8 @@ def prepare(bucket: Bucket, options: AgentOptions, ambient: Ambient, entry: Entr
         instance_id=options.instance_id,
         since=bucket.now(),
         queue_key=entry.key,
+        order=by.key if by is not None else "",
+        generation=by.generation if by is not None else 0,
     )
     body, boot_s = codec.encode(claim), ambient.boot_s()
     folder = AttemptDir.make(options.home.attempts, str(a), fsync=fsync)
@@ -93,6 +99,7 @@ def _advance(bucket: Bucket, holding: Holding) -> Launchable | NotMine | Unsure:
     if not holding.sent:
         answer = claiming.send(bucket, a, holding.body, claim.queue_key)
         if isinstance(answer, Taken):
+            _drop_order(bucket, claim)
             return NotMine()
         if isinstance(answer, Unsure):
             return answer
@@ -102,6 +109,7 @@ def _advance(bucket: Bucket, holding: Holding) -> Launchable | NotMine | Unsure:
         if isinstance(gate, Unsure):
             return gate
         if isinstance(gate, Over):
+            _drop_order(bucket, claim)
             return NotMine(gate.why)
         holding.opened = gate
     try:
@@ -109,6 +117,12 @@ def _advance(bucket: Bucket, holding: Holding) -> Launchable | NotMine | Unsure:
     except StoreError as trouble:
         return Unsure(trouble.message)
     return Launchable(holding.opened, released)
+
+
+def _drop_order(bucket: Bucket, claim: Claim) -> None:
+    """There is nothing more to be claimed by it."""
+    if claim.order:
+        bucket.drop(claim.order)
 
 
 def task_of(options: AgentOptions, graces: Graces, holding: Holding, opened: Open) -> Task:
@@ -125,4 +139,6 @@ def task_of(options: AgentOptions, graces: Graces, holding: Holding, opened: Ope
         grace_s=graces.grace_s,
         most_grace_s=graces.most_grace_s,
         address=options.address,
+        placement=opened.placed.placement if opened.placed is not None else None,
+        barrier=opened.placed.barrier if opened.placed is not None else None,
     )

@@ -17,7 +17,7 @@ from stado_like.bucket import order, pausing, workers
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.order import Given
 from stado_like.errors import BadRecord
-from stado_like.job import reasons
+from stado_like.job import keys, reasons
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import BellEvent
 from stado_like.job.states import Cause
@@ -25,12 +25,19 @@ from stado_like.job.wanted import Pause
 from stado_worker.holdings import Holding, Phase
 from stado_worker.launcher import Launcher
 from stado_worker.offer import Offer
+from stado_worker.ordered_starts import OrderedStarts
 from stado_worker.shim.ordered import Ordered, write_order
 
 
 class Inbox:
     def __init__(
-        self, bucket: Bucket, worker: str, launcher: Launcher, offer: Offer, log: Callable[[str], None]
+        self,
+        bucket: Bucket,
+        worker: str,
+        launcher: Launcher,
+        offer: Offer,
+        log: Callable[[str], None],
+        only_job: str = "",
     ) -> None:
         self._bucket = bucket
         self._worker = worker
@@ -38,6 +45,7 @@ class Inbox:
         self._offer = offer
         self._log = log
         self._known: dict[str, Given] = {}
+        self.starts = OrderedStarts(bucket, worker, only_job, log)
         self._wishes_due = self._orders_due = True
         self._read_once = False
         self._pause: Pause | None = None
@@ -100,7 +108,9 @@ class Inbox:
     # ---- orders
 
     def _read_orders(self, holdings: Mapping[str, Holding], unread: Container[AttemptId]) -> None:
-        found = order.stops_for(self._bucket, self._worker, self._known)
+        others: list[keys.Order] = []
+        found = order.stops_for(self._bucket, self._worker, self._known, others)
+        self.starts.read(others)
         self._known = {given.key: given for given in found}
         for given in found:
             holding = holdings.get(str(given.attempt))

@@ -1,8 +1,9 @@
 """The control thread: starts the command, keeps its time limit, stops it with grace, kills its whole tree. It never
 asks the store.
 
-    NEW ──▶ (prepared) ──▶ (gate asked again after a long while) ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
-                                                                     └──────────────────────▲
+    NEW ──▶ (prepared) ──▶ (its gang's barrier is open) ──▶ (gate asked again after a long while)
+        ──▶ started ──▶ RUNNING ──▶ STOPPING ──▶ over
+                                       └──────────▲
 
 One `step()` looks at everything once and says how long it may sleep. The time limit counts from Running on the boot
 clock and needs no store. A fenced attempt is killed at once and leaves no record. A loop that slept longer than the
@@ -19,6 +20,7 @@ from stado_like.ambient import Ambient
 from stado_like.job import reasons
 from stado_like.job.budget import Ended, decide
 from stado_like.job.states import Cause, Decision, Event
+from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.could_not_start import StartFault
 from stado_worker.shim.exit_status import Exit
 from stado_worker.shim.life import Gate, Life, Over, StopAsked
@@ -46,9 +48,11 @@ class Control:
         ambient: Ambient,
         keep_exit: Callable[[Over], None] = lambda over: None,
         preparing: Preparation | None = None,
+        barrier: GangBarrier | None = None,
     ) -> None:
         """`keep_exit` puts an end on the local disk: here and not in the other thread, which may hang in a request.
-        `preparing`: what must be there before the command starts, where that is more than a folder."""
+        `preparing`: what must be there before the command starts, where that is more than a folder; `barrier`: where
+        a gang's member waits for the others."""
         self._read = read
         self._life = life
         self._runner = runner
@@ -62,8 +66,10 @@ class Control:
         self._kill_boot_s = 0.0
         self._frozen_until_s = 0.0
         self._preparing = preparing
+        self._barrier = barrier
         self.complaint = ""
         self.preparing = False
+        self.at_barrier = False
         self.started = False
         self.is_over = False
 
@@ -96,6 +102,8 @@ class Control:
             self._finish(Over(life.stop.cause, life.stop.reason, None, life.now()))
             return 0.0
         if self._preparing is not None and not self._prepared():
+            return POLL_RUNNING_S
+        if self._barrier is not None and not self._may_pass(self._barrier):
             return POLL_RUNNING_S
         looked_long_ago = now_s - life.looked_boot_s > self._read.terms.ttl_s / 2  # guard: gate repeated before exec
         if looked_long_ago or life.gate is Gate.ASKED:
@@ -137,6 +145,19 @@ class Control:
             return False
         self._runner.prepared(outcome)
         self._preparing = None
+        return True
+
+    def _may_pass(self, barrier: GangBarrier) -> bool:
+        """Whether its gang starts. The first call says that this member is set up."""
+        if not self.at_barrier:
+            self.at_barrier = True
+            self._life.move(Event.REACH_BARRIER, reasons.AT_BARRIER)
+            barrier.reached()
+            self._life.wake_io()
+        if barrier.opened is None:
+            return False
+        self._runner.tell(barrier.variables())
+        self._barrier = None
         return True
 
     # ---- running

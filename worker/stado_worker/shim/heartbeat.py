@@ -27,6 +27,7 @@ from stado_like.job.states import Cause
 from stado_like.planning.world import STALE_GRACE_S
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.collecting import Collecting, Gathered
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import FOLLOWED_EVERY_S, GROWTH_EVERY_S, LogShipping
@@ -58,6 +59,7 @@ class Io:
         watch: Watch | None = None,
         collecting: Collecting | None = None,
         saved: Callable[[], bool] = lambda: True,
+        barrier: GangBarrier | None = None,
     ) -> None:
         """`close` clears up after the tree is gone, before the end is reported; it returns notes for people. Then
         `collecting` gathers the files to keep, while heartbeats go on; before all of it they go on until `saved`."""
@@ -73,6 +75,7 @@ class Io:
         self._watch_due_s = ambient.boot_s() + (watch.cadence_s if watch is not None else 0.0)
         self._collecting = collecting
         self._saved = saved
+        self._barrier = barrier
         self._seq = 0
         self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
         self._beaten_at = 0.0
@@ -131,8 +134,12 @@ class Io:
             return 0.0
         if now_s >= self._ship_due_s:
             self._ship(now_s)
-        now_s = self._ambient.boot_s()
         due_s = min(self._beat_due_s, self._ship_due_s)
+        if self._barrier is not None and over is None:
+            if looking:
+                self._barrier.hurry()
+            due_s = min(due_s, self._barrier.step())
+        now_s = self._ambient.boot_s()
         if over is not None:
             due_s = min(due_s, now_s + COLLECTING_LOOK_S)
         elif self._watch is not None:

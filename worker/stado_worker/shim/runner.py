@@ -34,6 +34,10 @@ class Runner(Protocol):
         """Where the command runs and what is added to its environment, once that is known."""
         ...
 
+    def tell(self, variables: Mapping[str, str]) -> None:
+        """What is added to its environment last; the job's own word for it stands."""
+        ...
+
     def start(self) -> None:
         """Raises `CouldNotStart`."""
         ...
@@ -89,6 +93,9 @@ class ProcessRunner:
     def prepared(self, ready: Prepared) -> None:
         self._cwd = ready.cwd
         self._env = {**self._env, **ready.env}
+
+    def tell(self, variables: Mapping[str, str]) -> None:
+        self._env = {**variables, **self._env}
 
     def start(self) -> None:
         try:

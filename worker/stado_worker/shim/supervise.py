@@ -33,6 +33,7 @@ from stado_like.store.url import open_store
 from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import process, report
 from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
+from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.collecting import CollectingThread
 from stado_worker.shim.control import Control
@@ -144,14 +145,17 @@ class _Supervisor:
         self._workplace = Workplace(read, folder, bucket, shipping, self._life)
         self._preparing = PreparingThread(self._life, self._workplace.prepare) if self._workplace.takes_time else None
         self._runner = self._make_runner()
+        barrier = GangBarrier(read, self._life, bucket, ambient) if read.waits_at_barrier else None
         self._control = Control(
-            read, self._life, self._runner, folder.stop, ambient, self._keep_exit, preparing=self._preparing
+            read, self._life, self._runner, folder.stop, ambient, self._keep_exit, self._preparing, barrier
         )
         self._collecting = CollectingThread(self._workplace.collect, self._wake_io) if read.terms.collect else None
         watch = watch_of(read, self._life, bucket, folder, shipping, ambient, self._workplace.checkpoints.path)
         close = self._workplace.close
         saved = self._workplace.checkpoints.is_finished
-        self._io = Io(read, self._life, bucket, folder, shipping, ambient, close, watch, self._collecting, saved)
+        self._io = Io(
+            read, self._life, bucket, folder, shipping, ambient, close, watch, self._collecting, saved, barrier
+        )
 
     def _make_runner(self) -> ProcessRunner:
         read, folder = self._read, self._folder
@@ -200,13 +204,14 @@ class _Supervisor:
                 sleep_s = self._control.step()
                 if self._control.is_over:
                     return
-                if self._control.preparing and not reachable:
+                waiting = self._control.preparing or self._control.at_barrier
+                if waiting and not reachable:
                     reachable = True
                     self._write_proc()  # so that a nudge finds us while there is no process yet
                 if self._control.started and not told:
                     told = True
                     self._write_proc()
-                if self._control.started or self._control.preparing or self._life.gate is Gate.ASKED:
+                if self._control.started or waiting or self._life.gate is Gate.ASKED:
                     self._start_io()
                 fd = self._runner.wait_fd()
                 if fd is not None and not watched:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stado_like.job import codec, keys
+from stado_like.job.gang_records import Barrier, Placement
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Claim, End, Job
 from stado_like.job.terms import Terms, command_of, display_name, terms_of
+from stado_worker.shim.gang_told import told_gang
 from stado_worker.shim.slurm import told_slurm
 
 PROGRESS = "progress"
@@ -26,7 +28,8 @@ MOST_GRACE_S = 3600
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One attempt to run. `claimed_boot_s` is this machine's boot clock when the claim was sent, `claimed_at` the
-    store's time then."""
+    store's time then. Of a gang's member: its generation's `placement`, and the `barrier` where that was open already.
+    """
 
     attempt: str
     store: str
@@ -40,6 +43,8 @@ class Task:
     grace_s: int = DEFAULT_GRACE_S
     most_grace_s: int = MOST_GRACE_S
     address: str = ""
+    placement: Placement | None = None
+    barrier: Barrier | None = None
     requests: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
@@ -58,6 +63,12 @@ class Read:
     @property
     def budgets(self) -> Budgets:
         return self.task.previous.budgets if self.task.previous is not None else Budgets()
+
+    @property
+    def waits_at_barrier(self) -> bool:
+        """Whether it starts only together with others."""
+        placement, barrier = self.task.placement, self.task.barrier
+        return placement is not None and placement.barrier and not (barrier is not None and barrier.go)
 
     @property
     def stop_grace_s(self) -> int:
@@ -99,6 +110,7 @@ def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, s
         "RANK": str(a.rank),
         "WORLD_SIZE": str(terms.tasks),
     }
+    said |= told_gang(terms, a.rank, task.placement, task.barrier)
     if terms.array_size:
         said["STADO_ARRAY_TASK_ID"] = str(terms.array_indices[a.rank] if terms.array_indices else a.rank)
         said["STADO_ARRAY_SIZE"] = str(terms.array_size)
