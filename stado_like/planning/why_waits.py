@@ -8,9 +8,7 @@ machines and of asks: a plan over thousands of both must not spend its time on s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
@@ -19,12 +17,12 @@ from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Running, Unit
 from stado_like.planning.fit import Machine, why_not
 from stado_like.planning.heads import Head
+from stado_like.planning.moments import clock
 from stado_like.planning.placing import Waiting
 from stado_like.planning.quota import Refusal
 
 MACHINES_TOLD = 50
 ASKS_TOLD = 100
-DAY_S = 86_400
 
 
 class Told:
@@ -110,11 +108,6 @@ def nodes_of(
         said = [why(machine, ask) for ask in different]
         found[machine.worker] = next((one for one in said if one), ()) if all(said) else ()
     return dict(sorted(found.items()))
-
-
-def clock(at: float, now: float) -> str:
-    minute = datetime.fromtimestamp(math.ceil(at / 60) * 60, UTC)
-    return f"{minute:%H:%M}" if at - now < DAY_S else f"{minute:%Y-%m-%d %H:%M}"
 
 
 def runs(victims: Iterable[Running], workspace: str) -> str:

@@ -1,0 +1,297 @@
+"""The fewest whose going makes room, and of equally many the ones that lose the least work.
+
+The exact answer is a covering problem. For one task that may be anywhere it is asked machine by machine, where few
+sets are worth trying, and is exact but where a machine runs very many small tasks. For a unit with rules about where
+its members are, several good guesses are made, each is thinned out until nobody in it could be spared, and the best is
+taken: what is certain is that no victim is stopped for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from stado_like.job.ids import AttemptId
+from stado_like.job.terms import Ask
+from stado_like.planning.board import Near, Running, Spot, Unit
+from stado_like.planning.fit import Machine, copies, fits, takes
+from stado_like.planning.leaving import leaving
+from stado_like.planning.topology import Assigned, assign
+
+SETS_TRIED = 2_000
+"""On one machine; of more, some are not looked at."""
+SINGLES_TRIED = 64
+THINNED_AT_ONCE = 128
+"""A set is thinned in so many pieces, then in smaller ones."""
+
+Where = Mapping[AttemptId, str]
+Cost = tuple[int, float, int, tuple[AttemptId, ...]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is stopped together. `on`: its tasks by machine; `lost_s`: the seconds of work that are done again."""
+
+    running: tuple[Running, ...]
+    on: Mapping[str, tuple[Running, ...]]
+    lost_s: float
+
+    @property
+    def cost(self) -> Cost:
+        first = self.running[0]
+        return (len(self.running), self.lost_s, first.priority, (first.attempt,))
+
+
+def cost_of(groups: Iterable[Group]) -> Cost:
+    """How many, the work lost, how urgent they were; then names, so that equal boards give equal answers."""
+    groups = tuple(groups)
+    return (
+        sum(len(group.running) for group in groups),
+        sum(group.lost_s for group in groups),
+        max((group.running[0].priority for group in groups), default=0),
+        tuple(sorted(group.running[0].attempt for group in groups)),
+    )
+
+
+class Search:
+    """One unit on some machines; `spots` without what is being stopped anyway."""
+
+    def __init__(self, unit: Unit, spots: Sequence[Spot], now: float) -> None:
+        self._unit = replace(unit, near=replace(unit.near, patience_s=0)) if unit.near.patience_s else unit
+        self._spots, self._now = spots, now
+        self._plain = len(unit.members) == 1 and self._unit.near == Near()
+
+    def where(self, freed: Collection[Group]) -> Where | None:
+        """Where the unit goes when these are gone."""
+        return self._where(freed, self._spots)
+
+    def fewest(self, groups: Sequence[Group]) -> tuple[tuple[Group, ...], Where] | None:
+        """Whom to stop, and where the unit goes then."""
+        if not groups:
+            return None
+        found = self._fewest_alone(groups) if self._plain else self._fewest_together(groups)
+        if found is None:
+            return None
+        where = self.where(found)
+        return (tuple(sorted(found, key=lambda one: one.running[0].attempt)), where) if where is not None else None
+
+    def _where(self, freed: Collection[Group], spots: Sequence[Spot]) -> Where | None:
+        gone = _by_machine(freed)
+        if self._plain:
+            one = self._unit.members[0]
+            for spot in spots:
+                machine = spot.machine
+                if machine.worker not in self._unit.avoid and fits(_less(spot, gone.get(machine.worker, ())), one.ask):
+                    return {one.attempt: machine.worker}
+            return None
+        then = [
+            _spot_without(spot, gone[spot.machine.worker]) if spot.machine.worker in gone else spot for spot in spots
+        ]
+        found = assign(self._unit, then, self._now)
+        return found.where if isinstance(found, Assigned) else None
+
+    # ---- one task anywhere
+
+    def _fewest_alone(self, groups: Sequence[Group]) -> tuple[Group, ...] | None:
+        ask, best = self._unit.members[0].ask, None
+        by_machine = _groups_by_machine(groups)
+        for spot in self._spots:
+            worker = spot.machine.worker
+            if worker in by_machine and worker not in self._unit.avoid:
+                best = _On(spot, by_machine[worker], ask).fewest(best)
+        return best
+
+    # ---- several members, or rules
+
+    def _fewest_together(self, groups: Sequence[Group]) -> tuple[Group, ...] | None:
+        if self._where(groups, self._spots) is None:
+            return None
+        options = self._options(groups)
+        guesses = [self._first_enough(options), self._first_enough([(group,) for group in groups])]
+        found = [self._thinned(guess) for guess in guesses if guess is not None]
+        best = min(found, key=cost_of, default=None)
+        for group in groups[:SINGLES_TRIED]:
+            if best is not None and cost_of([group]) >= cost_of(best):
+                break
+            if self.where([group]) is not None:
+                best = (group,)
+        return best
+
+    def _options(self, groups: Sequence[Group]) -> list[tuple[Group, ...]]:
+        """On each machine: whom it takes to make room for one member, and for as many as possible. What costs least
+        for each member first."""
+        kinds = self._unit.members
+        ask = min((one.ask for one in kinds), key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes))
+        by_machine = _groups_by_machine(groups)
+        found: list[tuple[float, float, str, int, tuple[Group, ...]]] = []
+        for spot in self._spots:
+            worker = spot.machine.worker
+            if worker not in by_machine or worker in self._unit.avoid:
+                continue
+            on = _On(spot, by_machine[worker], ask)
+            already = copies(spot.machine, ask, len(kinds))
+            most = copies(on.without(on.groups), ask, len(kinds))
+            for count in sorted({already + 1, most}):
+                if already < count <= most:
+                    chosen = on.enough_for(count)
+                    workers, lost_s, _, _ = cost_of(chosen)
+                    found.append((workers / (count - already), lost_s / (count - already), worker, count, chosen))
+        return [one[-1] for one in sorted(found, key=lambda one: one[:-1])]
+
+    def _first_enough(self, options: Sequence[tuple[Group, ...]]) -> tuple[Group, ...] | None:
+        """The first so many options that are enough: found by halving, since more room is never worse."""
+        found: tuple[Group, ...] | None = None
+        low, high = 1, len(options)
+        while low <= high:
+            middle = (low + high) // 2
+            tried = _union(options[:middle])
+            if self.where(tried) is not None:
+                found, high = tried, middle - 1
+            else:
+                low = middle + 1
+        return found
+
+    def _thinned(self, chosen: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Without whom the unit starts all the same, the costliest first."""
+        where = self.where(chosen)
+        used = set(where.values()) if where is not None else set()
+        on_used = tuple(group for group in chosen if used & group.on.keys())
+        if on_used and self.where(on_used) is not None:
+            chosen = on_used
+        chosen = tuple(sorted(chosen, key=cost_of_one, reverse=True))
+        size = max(1, len(chosen) // THINNED_AT_ONCE)
+        while True:
+            at, before = 0, len(chosen)
+            while at < len(chosen):
+                tried = chosen[:at] + chosen[at + size :]
+                if tried and self.where(tried) is not None:
+                    chosen = tried
+                else:
+                    at += size
+            if size == 1 and len(chosen) == before:
+                return chosen
+            if len(chosen) == before:
+                size //= 2
+
+
+def cost_of_one(group: Group) -> Cost:
+    return group.cost
+
+
+class _On:
+    """One machine, and the groups that have tasks on it."""
+
+    def __init__(self, spot: Spot, groups: Sequence[Group], ask: Ask) -> None:
+        self.groups = tuple(sorted(groups, key=cost_of_one))
+        self._spot, self._ask = spot, ask
+        machine = spot.machine
+        cpu, memory = takes(machine, ask)
+        gpus = 0 if ask.gpu_kind.share_gb else ask.gpus - machine.free_gpus
+        self._short = (cpu - machine.free_cpu_millis, memory - machine.free_memory_bytes, gpus)
+        self._gives = {id(group): self._room_of(group) for group in self.groups}
+
+    def _room_of(self, group: Group) -> tuple[int, int, int]:
+        here = group.on[self._spot.machine.worker]
+        room = [takes(self._spot.machine, one.ask) for one in here]
+        return sum(cpu for cpu, _ in room), sum(memory for _, memory in room), sum(one.ask.gpus for one in here)
+
+    def without(self, groups: Iterable[Group]) -> Machine:
+        worker = self._spot.machine.worker
+        return _less(self._spot, [one for group in groups for one in group.on[worker]])
+
+    # ---- the fewest for one
+
+    def fewest(self, best: tuple[Group, ...] | None) -> tuple[Group, ...] | None:
+        """The cheapest set that makes room for one here, if it is cheaper than `best`."""
+        if not self._makes_room(self.groups):
+            return best
+        counts, tried = sorted(len(group.running) for group in self.groups), 0
+        for size in range(1, len(self.groups) + 1):
+            if best is not None and sum(counts[:size]) > cost_of(best)[0]:
+                return best
+            if not self._can_be_enough(size):
+                continue
+            for chosen in combinations(self.groups, size):
+                tried += 1
+                if tried > SETS_TRIED:
+                    return self._guessed(best)
+                if self._adds_up(chosen) and (best is None or cost_of(chosen) < cost_of(best)):
+                    best = chosen if self._makes_room(chosen) else best
+        return best
+
+    def _guessed(self, best: tuple[Group, ...] | None) -> tuple[Group, ...] | None:
+        guess = self.enough_for(1)
+        return guess if best is None or cost_of(guess) < cost_of(best) else best
+
+    def _makes_room(self, groups: Iterable[Group]) -> bool:
+        return fits(self.without(groups), self._ask)
+
+    def _can_be_enough(self, size: int) -> bool:
+        """Whether the largest `size` of them add up in each number by itself."""
+        gives = self._gives.values()
+        largest = (sum(sorted((one[i] for one in gives), reverse=True)[:size]) for i in range(3))
+        return all(found >= short for found, short in zip(largest, self._short, strict=True))
+
+    def _adds_up(self, groups: Iterable[Group]) -> bool:
+        gives = [self._gives[id(group)] for group in groups]
+        return all(sum(one[i] for one in gives) >= self._short[i] for i in range(3))
+
+    # ---- for several
+
+    def enough_for(self, count: int) -> tuple[Group, ...]:
+        """A set that makes room for so many, of which nobody can be spared. All together are enough."""
+        ways: Sequence[Callable[[Group], tuple[float, ...]]] = (
+            lambda one: (-len(one.running), self._use_of(one), -one.lost_s),
+            lambda one: (-len(one.running), -one.lost_s, self._use_of(one)),
+            lambda one: (self._use_of(one) / len(one.running), -one.lost_s),
+        )
+        return min((self._spared(count, way) for way in ways), key=cost_of)
+
+    def _spared(self, count: int, first_spared: Callable[[Group], tuple[float, ...]]) -> tuple[Group, ...]:
+        chosen = list(self.groups)
+        for group in sorted(self.groups, key=lambda one: (*first_spared(one), str(one.running[0].attempt))):
+            left = [one for one in chosen if one is not group]
+            if left and copies(self.without(left), self._ask, count) >= count:
+                chosen = left
+        return tuple(chosen)
+
+    def _use_of(self, group: Group) -> float:
+        """How much of what is short it gives."""
+        cpu, memory = takes(self._spot.machine, self._ask)
+        gives, asked = self._gives[id(group)], (cpu, memory, self._ask.gpus)
+        return sum(min(1.0, found / wanted) for found, wanted in zip(gives, asked, strict=True) if wanted)
+
+
+def _by_machine(groups: Iterable[Group]) -> dict[str, list[Running]]:
+    found: defaultdict[str, list[Running]] = defaultdict(list)
+    for group in groups:
+        for worker, running in group.on.items():
+            found[worker] += running
+    return found
+
+
+def _groups_by_machine(groups: Iterable[Group]) -> dict[str, list[Group]]:
+    found: defaultdict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        for worker in group.on:
+            found[worker].append(group)
+    return found
+
+
+def _less(spot: Spot, gone: Sequence[Running]) -> Machine:
+    if not gone:
+        return spot.machine
+    going = {one.attempt for one in gone}
+    return leaving(spot.machine, gone, [one for one in spot.running if one.attempt not in going])
+
+
+def _spot_without(spot: Spot, gone: Sequence[Running]) -> Spot:
+    going = {one.attempt for one in gone}
+    left = tuple(one for one in spot.running if one.attempt not in going)
+    return replace(spot, machine=_less(spot, gone), running=left)
+
+
+def _union(options: Iterable[tuple[Group, ...]]) -> tuple[Group, ...]:
+    return tuple({id(group): group for option in options for group in option}.values())
