@@ -30,7 +30,7 @@ def document(file: str) -> dict[str, Any]:
     from stado_like.job.spec import limits
     from stado_like.job.spec.reading import read_document
 
-    return read_document(_bytes(file, "the specification", limits.DOCUMENT_MAX_BYTES), called(file))
+    return read_document(_bytes(file, "the specification", limits.STORED_MAX_BYTES), called(file))
 
 
 def env_file(file: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stado_like.errors import Exit, Refused
+from stado_like.job.spec import limits
 from stado_like.job.spec.validate import read_document, validate
 
 RUN = """\
@@ -217,3 +219,16 @@ def test_any_value_anywhere_is_stored_or_refused(value: Any, where: str) -> None
         assert refused.detail
     else:
         assert validate(stored) == stored
+
+
+def test_stored_form_of_a_large_array_is_read_again() -> None:
+    """Entries may fill a mebibyte by themselves, and a stored form is indented and has every default beside them."""
+    stored = {"spec": {"array": {"entries": ["x" * 104] * 10_000}}}
+    text = json.dumps(stored, indent=2)
+    assert len(text) > limits.DOCUMENT_MAX_BYTES
+    assert read_document(text, "stored.json") == read_document(text, "standard input") == stored
+
+
+def test_yaml_above_a_mebibyte_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(Refused, match=r"at most 1 MiB \(as JSON 8 MiB\)"):
+        read_document("a: " + "x" * limits.DOCUMENT_MAX_BYTES, "run.yaml")

@@ -13,6 +13,8 @@ KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
+STORED_MAX_BYTES: Final = 8 * MIB
+"""A specification as JSON: what any accepted one may come to when it is printed, so that it can be submitted again."""
 DOCUMENT_MAX_BYTES: Final = 1 * MIB
 """A specification as text. What is larger is a mistake (data pasted into a variable) or an attack."""
 

@@ -35,8 +35,8 @@ _DIGITS_MAX: Final = 400
 def read_document(source: str | bytes, what: str) -> dict[str, Any]:
     """The mapping that a YAML or JSON text holds. `what` names it in errors: `run.yaml`, `standard input`.
 
-    Raises Refused for anything else: another encoding, control characters, more than 1 MiB, two documents, broken
-    syntax.
+    Raises Refused for anything else: another encoding, control characters, too much of it, two documents, broken
+    syntax. A person's YAML has at most 1 MiB; JSON, which programs write and read quickly, may be a stored form.
     """
     text = _decoded(source, what)
     if what.endswith(".json"):
@@ -45,11 +45,13 @@ def read_document(source: str | bytes, what: str) -> dict[str, Any]:
         try:
             value = _json(text, what)
         except _NotJson as not_json:
+            _not_above(limits.DOCUMENT_MAX_BYTES, text, what)
             try:
                 value = _yaml(text, what)
             except Refused as not_yaml:
                 raise Refused(f"{not_json.message}; nor YAML: {not_yaml.message}", not_json.next_step) from not_yaml
     else:
+        _not_above(limits.DOCUMENT_MAX_BYTES, text, what)
         value = _yaml(text, what)
     if not isinstance(value, dict):
         kind = {list: "a list", str: "a text", type(None): "nothing"}.get(type(value), f"a {type(value).__name__}")
@@ -57,13 +59,17 @@ def read_document(source: str | bytes, what: str) -> dict[str, Any]:
     return value
 
 
-def _decoded(source: str | bytes, what: str) -> str:
-    size = len(source)
-    if size > limits.DOCUMENT_MAX_BYTES:
+def _not_above(most_bytes: int, source: str | bytes, what: str) -> None:
+    if len(source) > most_bytes:
         raise Refused(
-            f"{what} has {size_words(size)}; a specification has at most {size_words(limits.DOCUMENT_MAX_BYTES)}",
+            f"{what} has {size_words(len(source))}; a specification has at most {size_words(limits.DOCUMENT_MAX_BYTES)}"
+            f" (as JSON {size_words(limits.STORED_MAX_BYTES)})",
             "Put data into files that the job reads.",
         )
+
+
+def _decoded(source: str | bytes, what: str) -> str:
+    _not_above(limits.STORED_MAX_BYTES, source, what)
     if isinstance(source, bytes):
         if source.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise Refused(f"{what} is not UTF-8: it begins with the mark of UTF-16 or UTF-32", "Save it as UTF-8.")
