@@ -64,9 +64,7 @@ class Waiting(Stage):
             at=now,
             next_by=now + 25,
             total=Room(cpu_millis=millis, memory_bytes=memory_gb * GIB, gpus=gpus),
-            free=Room(
-                cpu_millis=millis if free is None else int(free * 1000), memory_bytes=memory_gb * GIB, gpus=gpus
-            ),
+            free=Room(cpu_millis=millis if free is None else int(free * 1000), memory_bytes=memory_gb * GIB, gpus=gpus),
             gpus=tuple(Device(id=f"{worker}-{i}", index=i) for i in range(gpus)),
             held=tuple(Named(attempt=str(a), nonce=nonce, alive=True) for a, nonce in held),
             labels=labels or {},

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from stado_coordinator.report import Report
 from stado_coordinator.tick import Log, Tick
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.doorbell import Listener
+from stado_like.bucket.doorbell import HELD, Listener
 from stado_like.errors import StoreError, TickHeld
 
 INTERVAL_S = 5.0
 IDLE_INTERVAL_S = 30.0
 POLL_S = 1.0
-WAKING = frozenset({"cancel", "stop"})
+WAKING = frozenset({"cancel", "stop", HELD})
 
 
 class Coordinator:

@@ -18,6 +18,7 @@ from stado_coordinator.report import Report
 from stado_coordinator.waits import Waits
 from stado_like.bucket.apply import Did, apply, describe
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load_board import with_queue
 from stado_like.bucket.load_world import Memory, load_world
 from stado_like.bucket.tick_report import write_report
 from stado_like.errors import StadoError, StoreError
@@ -79,6 +80,7 @@ class Tick:
         young_s = RESIDENT_YOUNG_S if self._resident else 0.0
         slow_s = RESIDENT_SLOW_S if self._resident else 0.0
         world = load_world(self.bucket, self.memory, young_s=young_s, slow_every_s=slow_s)
+        world = with_queue(self.bucket, self.memory, world)
         return world, plan(world, reap_now=self._reap_now, settling_s=young_s)
 
     def _run(self) -> Report:
@@ -86,7 +88,8 @@ class Tick:
         world, planned = self.look()
         report.set_aside.extend(world.set_aside)
         report.next_due_at = planned.next_due_at
-        report.is_idle = not (world.looks or world.later or world.cancels or world.open_jobs or world.unread)
+        waits = world.queue is not None and world.queue.board.units
+        report.is_idle = not (world.looks or world.later or world.cancels or world.open_jobs or world.unread or waits)
         if "sweep" in world.unread:
             report.deferred.append(("sweep", world.unread["sweep"]))
         for name, actions in planned.passes:

@@ -17,6 +17,7 @@ from stado_like.job.records import BellEvent, Doorbell
 from stado_like.store.protocol import Applied, Unchanged
 
 KEPT = 50
+HELD = "held"
 TRIES = 4
 
 
@@ -35,9 +36,12 @@ def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[B
 
 
 def ring_entries(bucket: Bucket, queued: Sequence[str]) -> None:
-    """Ring for new queue entries: those that a worker may claim, now or later. One that waits for a placement concerns
-    no worker."""
-    ring(bucket, *(("entry", key) for key in queued if not key.startswith(keys.QUEUED_HELD)))
+    """Ring for new queue entries: one each for those that a worker may claim, now or later; those that wait for a
+    placement concern no worker, and one ring for all of them wakes whoever places."""
+    events = [("entry", key) for key in queued if not key.startswith(keys.QUEUED_HELD)]
+    if len(events) < len(queued):
+        events.append((HELD, "queue"))
+    ring(bucket, *events)
 
 
 def rings_again(bucket: Bucket, events: Sequence[BellEvent]) -> bool:

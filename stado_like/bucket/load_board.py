@@ -1,6 +1,6 @@
 """The records that concern placement, as the board that it decides upon.
 
-Requests: two listings while nothing waits. Else the listings of `capacity/`, `workers/`, `inbox/` and
+Requests: none of its own while nothing waits and the queue is short. Else the listings of `capacity/`, `workers/`, `inbox/` and
 `config/workspaces/` too, and of those and of jobs, open entries and ends only what has changed since the last board
 that this process made.
 
@@ -57,6 +57,8 @@ class Given:
 
 def with_queue(bucket: Bucket, memory: Memory, world: World) -> World:
     """The world with what waits on it (`World.queue`), or why that cannot be told (`World.unread`)."""
+    if "running" in world.unread:
+        return world  # said already
     loading = _Loading(bucket, memory, world)
     try:
         queue = loading.queue()
@@ -85,8 +87,7 @@ class _Loading:
         if "running" in self.world.unread:
             raise _unseen("running", self.world.unread["running"])
         now, tended = self.world.now, self._tended()
-        held = self._entries([row for row, _ in self._rows("held", keys.QUEUED_HELD)])
-        opened = self._entries(self.bucket.store.list(keys.QUEUED_OPEN, limit=OPEN_LOOKED_AT).rows)
+        held, opened = self._entries(self._held()), self._entries(self._open())
         given = given_of(self.memory.cursors, now)
         holds = self._holds(quiet=not held and not opened)
         nonce = (self.memory.queue.holds or NOBODY).nonce
@@ -138,13 +139,24 @@ class _Loading:
             raise _unseen(room, self.reading.unread[room])
         return rows
 
-    def _entries(self, rows: list[Row] | tuple[Row, ...]) -> list[Lying]:
+    def _held(self) -> list[tuple[str, float]]:
+        if self.world.index is None:
+            return [(row.key, row.last_modified) for row, _ in self._rows("held", keys.QUEUED_HELD)]
+        return [one for one in self.world.index if one[0].startswith(keys.QUEUED_HELD)]
+
+    def _open(self) -> list[tuple[str, float]]:
+        if self.world.index is None:
+            rows = self.bucket.store.list(keys.QUEUED_OPEN, limit=OPEN_LOOKED_AT).rows
+            return [(row.key, row.last_modified) for row in rows]
+        return [one for one in self.world.index if one[0].startswith(keys.QUEUED_OPEN)]
+
+    def _entries(self, rows: list[tuple[str, float]]) -> list[Lying]:
         found = []
-        for row in rows:
+        for key, written_at in rows:
             try:
-                found.append((keys.parse_entry(row.key), row.last_modified))
+                found.append((keys.parse_entry(key), written_at))
             except BadRecord as bad:
-                self.reading.set_aside.append(SetAside(row.key, bad.message))
+                self.reading.set_aside.append(SetAside(key, bad.message))
         return found
 
     def _bodies(self, room: str, prefix: str, kind: type[R], parse: Callable[[str], str]) -> dict[str, R]:

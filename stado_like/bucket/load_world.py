@@ -8,13 +8,14 @@ lives, and the places where the slow sweeps go on. A tick that starts with an em
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at, ttl_of
-from stado_like.bucket.queue_memory import QueueMemory
+from stado_like.bucket.tick_memory import Memory as Memory
+from stado_like.bucket.tick_memory import Mending as Mending
 from stado_like.errors import BadRecord, NewerRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
@@ -27,60 +28,12 @@ from stado_like.store.protocol import Page, Row, Stat, Unchanged
 SWEPT_A_TICK = 50
 ENTRIES_A_TICK = 50
 LYING_S = 600.0
+LONG_QUEUE_FOR = 20
 WAITING_S = 20.0
 HEADS_AT_ONCE = 64
-SETTLED_REMEMBERED = 200_000
 TTLS_REMEMBERED = 10_000
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Mending:
-    """When a job of open/ was last looked after, by `boot_s`; when its ranks were last gone through, and how long until
-    they are again."""
-
-    looked_at: float
-    ranks_at: float
-    ranks_wait_s: float
-    had_claims: bool
-
-
-@dataclass(slots=True)
-class Memory:
-    """What a coordinator keeps between ticks of one process. All of it may be lost at any time."""
-
-    bodies: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    ttls: dict[AttemptId, float] = field(default_factory=dict)
-    observed: tuple[str, Observed] = ("", Observed())
-    armed_here: dict[str, tuple[tuple[str, float], float]] = field(default_factory=dict)
-    settled: dict[JobId, float] = field(default_factory=dict)
-    """Jobs of the sweep that need no second look: over, or known from open/."""
-    mended: dict[JobId, Mending] = field(default_factory=dict)
-    cancels: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """When a verdict or stop that could not be settled yet is gone through again, by `boot_s`, and how long that
-    waited."""
-    gathered: dict[JobId, float] = field(default_factory=dict)
-    """What `groups.look_at` remembers."""
-    watching: watched.Watching = field(default_factory=watched.Watching)
-    cursors: dict[str, Any] | None = None
-    """Where the sweeps go on: {"jobs": key, "queued": key, "entries": key, "ranks": {job: rank}}; as stored in
-    state/coordinator/sweep.json."""
-    queue: QueueMemory = field(default_factory=QueueMemory)
-    slow_at: float | None = None
-    """When the slow listings (jobs, queued) were last made; `boot_s`."""
-
-    @property
-    def places(self) -> dict[str, Any]:
-        """The cursors, where none were read yet too."""
-        if self.cursors is None:
-            self.cursors = {}
-        return self.cursors
-
-    def settle(self, j: JobId, since: float) -> None:
-        if len(self.settled) >= SETTLED_REMEMBERED:
-            self.settled.clear()
-        self.settled[j] = since
 
 
 def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_every_s: float = 0.0) -> World:
@@ -93,7 +46,8 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     held = reading.claims()
     broadcasts, silent = reading.broadcasts(wanted=bool(held))
     looks = reading.looks(held, broadcasts, silent)
-    later = reading.later()
+    index = reading.whole_queue()
+    later = reading.later(index)
     cancels = reading.parsed("cancels", keys.CANCELS, lambda row: keys.parse_cancel_index(row.key))
     opened = reading.parsed("open", keys.OPEN, lambda row: OpenJob(keys.parse_open_index(row.key), row.last_modified))
     for index in memory.cancels.keys() - {keys.cancel_index(j, rank) for j, rank in cancels}:
@@ -141,6 +95,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,
         set_aside=tuple(reading.set_aside),
+        index=index,
     )
 
 
@@ -341,8 +296,27 @@ class Reading:
                 found.append(seen)
         return tuple(found)
 
-    def later(self) -> tuple[keys.LaterEntry, ...]:
+    def whole_queue(self) -> tuple[tuple[str, float], ...] | None:
+        """Every row of queued/, where one page holds them all; None: it does not, or could not be had. A long queue is
+        not asked again until its turn comes: its indexes are listed one by one."""
+        memory = self.memory.queue
+        if memory.long:
+            memory.long -= 1
+            return None
+        try:
+            page = self.bucket.store.list(keys.QUEUED)
+        except StoreError:
+            return None  # whoever lists an index finds out whether it can be had
+        if page.more:
+            memory.long = LONG_QUEUE_FOR
+            return None
+        return tuple((row.key, row.last_modified) for row in page.rows)
+
+    def later(self, index: tuple[tuple[str, float], ...] | None) -> tuple[keys.LaterEntry, ...]:
         """Retries in order of their times: every one that is due, and the rest of the page."""
+        if index is not None:
+            rows = (Row(key, "", 0, at) for key, at in index if key.startswith(keys.QUEUED_LATER))
+            return self._parse(rows, lambda row: keys.parse_later(row.key))
         found: list[keys.LaterEntry] = []
         start_after = ""
         while True:

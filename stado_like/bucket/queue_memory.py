@@ -40,6 +40,8 @@ class QueueMemory:
     holds_etag: str = ""
     holds: Holds | None = None
     """The record of the holds as it was last read; None: it never was."""
+    long: int = 0
+    """For how many more boards the queue is taken for one that no single page holds."""
     tended: dict[JobId, float] = field(default_factory=dict)
     """When a gang was last looked after, by `boot_s`."""
 

@@ -349,7 +349,7 @@ class TickLock:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BellEvent:
     """One ring: `what` names whom it concerns; `kind` is entry | queue (many entries: list them) | cancel | stop |
-    order | follow | drain | pause."""
+    order | follow | drain | pause | held (a placement may be due) | holds."""
 
     nonce: str
     kind: str

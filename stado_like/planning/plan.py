@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.states import JobState
-from stado_like.planning import awaited, family, groups, liveness, place_actions
+from stado_like.planning import awaited, family, groups, liveness, place_actions, placement
 from stado_like.planning.actions import (
     Action,
     Deferred,
@@ -173,11 +173,7 @@ def _jobs(world: World) -> Iterator[Action]:
 
 
 def _placing(world: World) -> Placing:
-    if world.queue is None:
-        return NOTHING
-    from stado_like.planning import placement
-
-    return placement.place(world.queue.board)
+    return placement.place(world.queue.board) if world.queue is not None else NOTHING
 
 
 def _place(world: World, placing: Placing) -> Iterator[Action]:

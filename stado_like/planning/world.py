@@ -168,5 +168,7 @@ class World:
     armed_here_s: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
+    index: tuple[tuple[str, float], ...] | None = None
+    """Every key of queued/ and when it was written, where it was listed whole."""
     queue: Queue | None = None
     """What waits, for a placement. None: it could not be told (`unread["place"]`), or nobody asked."""
