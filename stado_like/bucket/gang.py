@@ -74,10 +74,10 @@ class Tended:
 def waits(bucket: Bucket, j: JobId, terms: Terms) -> Waits | None:
     """What of a gang is to be placed now. None: nothing; its members are placed, or have not all ended, or it is over.
     Raises `StoreUnavailable`, `BadRecord`."""
-    return _waits(terms, generations.look_at(bucket, j, terms))
+    return _waits(terms, generations.look_at(bucket, j, terms), bucket.now())
 
 
-def _waits(terms: Terms, standing: Standing) -> Waits | None:
+def _waits(terms: Terms, standing: Standing, now: float) -> Waits | None:
     if standing.placement is None:
         members = tuple(standing.open.values())
         return _together(terms, 1, members, 0.0, frozenset(), "") if len(members) == terms.tasks else None
@@ -86,11 +86,12 @@ def _waits(terms: Terms, standing: Standing) -> Waits | None:
             return None
         members = tuple(one.attempt.next for _, one in sorted(standing.ended.items()))
         blamed = standing.barrier.blamed if standing.barrier is not None else ()
-        why = standing.barrier.reason if standing.barrier is not None and standing.aborted else standing.whole.reason
+        why = standing.told
         return _together(terms, standing.g + 1, members, standing.not_before, frozenset(blamed), why)
     if standing.doomed or not standing.began:
         return None
-    later = tuple(a for a in standing.open.values() if a not in standing.seats)
+    seats = standing.seats
+    later = tuple(a for a in standing.open.values() if a not in seats and standing.due.get(a, 0.0) <= now)
     return Waits(standing.g, later, together=False, least=1) if later else None
 
 
@@ -115,7 +116,7 @@ def place(bucket: Bucket, j: JobId, generation: int, where: Mapping[AttemptId, s
         return Placed(0, why="the job is over, or is being stopped")
     terms = bucket.terms(job)
     standing = generations.look_at(bucket, j, terms)
-    wanted = _waits(terms, standing)
+    wanted = _waits(terms, standing, bucket.now())
     if wanted is None or wanted.generation != generation:
         return Placed(0, why=f"generation {generation} of {j} is not to be placed now")
     mine = {a: worker for a, worker in sorted(where.items()) if a in wanted.members}
@@ -243,7 +244,7 @@ def tend(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Tended:
         if done.ended:
             standing = generations.look_at(bucket, j, terms)
     done.queued = gang_ends.queue_again(bucket, job, terms, standing)
-    done.waits = _waits(terms, standing)
+    done.waits = _waits(terms, standing, bucket.now())
     return done
 
 
@@ -256,6 +257,7 @@ def _bring_together(bucket: Bucket, job: Job, terms: Terms, standing: Standing, 
         done.went = True
         return
     late: list[str] = []
+    undelivered = Ended(Cause.UNDELIVERED, reasons.UNDELIVERED)
     for a, worker in sorted(standing.seats.items()):
         if standing.open.get(a.rank) != a or any(bucket.present(keys.running(a))):
             continue
@@ -263,7 +265,7 @@ def _bring_together(bucket: Bucket, job: Job, terms: Terms, standing: Standing, 
         if now - decided_at <= ordered_place.CLAIMED_WITHIN_S:
             done.ordered += len(_order(bucket, job, terms, standing.g, {a: worker}))
         elif a in standing.joined:
-            done.ended += _end_unheld(bucket, a, job, terms, Ended(Cause.UNDELIVERED, reasons.UNDELIVERED), standing.g)
+            done.ended += _end_unheld(bucket, a, job, terms, undelivered, standing.g, worker)
         else:
             late.append(worker)
     if late:
@@ -282,13 +284,16 @@ def _end_unclaimed(bucket: Bucket, job: Job, terms: Terms, standing: Standing) -
     """Members that nobody holds, of a generation that cannot go on: each ends, so that the set is complete."""
     cause, reason = gang_ends.why_stopped(terms, standing)
     ended = Ended(cause, reason)
-    return sum(_end_unheld(bucket, a, job, terms, ended, standing.g) for a in standing.open.values())
+    seats, open_now = standing.seats, standing.open.values()
+    return sum(_end_unheld(bucket, a, job, terms, ended, standing.g, seats.get(a, "")) for a in open_now)
 
 
-def _end_unheld(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, ended: Ended, g: int) -> int:
+def _end_unheld(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, ended: Ended, g: int, worker: str) -> int:
     """The claim is looked for after the decision that dooms it stood: one made later meets it in its gate."""
     if any(bucket.present(keys.running(a))):  # guard: look for the claim first
         return 0
-    end = end_attempt(bucket, a, terms, ended, Seen(by="tick", generation=g)).end
+    end = end_attempt(bucket, a, terms.for_rank(a.rank), ended, Seen(by="tick", generation=g)).end
     settle(bucket, a, end, job=job, mending=True)
+    if worker:
+        ordered_place.withdraw(bucket, worker, a)
     return 1

@@ -41,6 +41,8 @@ class Standing:
     joined: Mapping[AttemptId, str] = field(default_factory=dict)
     ready: frozenset[AttemptId] = frozenset()
     whole: Whole | None = None
+    due: Mapping[AttemptId, float] = field(default_factory=dict)
+    """When an open attempt may start that follows one of its own in this generation."""
 
     @property
     def aborted(self) -> bool:
@@ -75,6 +77,21 @@ class Standing:
         if self.placement is None or not self.aborted:
             return 0
         return self.placement.aborts + 1
+
+    @property
+    def told(self) -> str:
+        """Why it starts again, or will; empty: nothing has happened."""
+        if self.barrier is not None and not self.barrier.go:
+            return self.barrier.reason
+        culprit = self.whole.culprit if self.whole is not None else next(iter(self.bad), None)
+        return reasons.gang_restart(culprit.name, gang.why(culprit.end)) if culprit is not None else ""
+
+    @property
+    def spent(self) -> Budgets:
+        """What the gang has spent so far."""
+        if self.whole is not None:
+            return self.whole.budgets
+        return self.placement.budgets if self.placement is not None else Budgets()
 
     @property
     def not_before(self) -> float:
@@ -118,18 +135,21 @@ def look_at(bucket: Bucket, j: JobId, terms: Terms) -> Standing:
     joined, ready = _who_came(bucket, j, g)
     ended: dict[int, MemberEnd] = {}
     going: dict[int, AttemptId] = {}
+    due: dict[AttemptId, float] = {}
     for rank in range(terms.tasks):
         first = placement.attempts[rank] if placement is not None and rank < len(placement.attempts) else 1
-        a, end = _follow(bucket, AttemptId(j, rank, first))
+        a, end, due_at = _follow(bucket, AttemptId(j, rank, first))
         if end is None:
             going[rank] = a
+            if due_at:
+                due[a] = due_at
         else:
             ended[rank] = gang.member_end(terms, a, end)
     whole = None
     if ended and not going:
         before = placement.budgets if placement is not None else Budgets()
         whole = gang.follows(terms, list(ended.values()), before, judged=g == 0 or _judged(bucket, j))
-    return Standing(g, placement, barrier, ended, going, joined, ready, whole)
+    return Standing(g, placement, barrier, ended, going, joined, ready, whole, due)
 
 
 def _judged(bucket: Bucket, j: JobId) -> bool:
@@ -154,13 +174,13 @@ def _who_came(bucket: Bucket, j: JobId, g: int) -> tuple[dict[AttemptId, str], f
     return joined, frozenset(ready)
 
 
-def _follow(bucket: Bucket, a: AttemptId) -> tuple[AttemptId, End | None]:
-    """From a rank's first attempt in a generation to the one that is open, or ended it."""
-    end = bucket.end(a)
+def _follow(bucket: Bucket, a: AttemptId) -> tuple[AttemptId, End | None, float]:
+    """From a rank's first attempt in a generation to the one that is open (with when it is due), or ended it."""
+    end, due_at = bucket.end(a), 0.0
     while end is not None and end.decision is Decision.RETRY:
-        a = a.next
+        a, due_at = a.next, end.due_ms / 1000
         end = bucket.end(a)
-    return a, end
+    return a, end, due_at
 
 
 # ---- an end, and what stands once there is no restart

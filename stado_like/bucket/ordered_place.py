@@ -94,6 +94,12 @@ def refuse(bucket: Bucket, asked: ToStart, why: str) -> None:
     bucket.put(asked.key, replace(asked.order, refused=why[:500] or "it would not"))
 
 
+def withdraw(bucket: Bucket, worker: str, a: AttemptId) -> None:
+    """Take back what a worker was ordered about an attempt that nobody is to start any more."""
+    prefix = keys.order(worker, PLACE, a, 1).removesuffix("1.json")
+    bucket.drop(*(row.key for row in list_all(bucket.store, prefix)))
+
+
 def lying(bucket: Bucket) -> Iterator[tuple[keys.Order, Order, float]]:
     """Every order to start that lies in an inbox, with its age: for a tick. Raises `StoreUnavailable`."""
     for row in list_all(bucket.store, keys.INBOX):

@@ -63,14 +63,16 @@ class Story:
 # ---- a task
 
 
-def task_story(job: Job, ends: Sequence[End], going: Going | None) -> Story:
-    """Created, then each attempt as its end tells it, then the one that somebody holds."""
+def task_story(job: Job, ends: Sequence[End], going: Going | None, *, goes_on: bool = False) -> Story:
+    """Created, then each attempt as its end tells it, then the one that somebody holds. `goes_on`: another attempt
+    follows the last end, which its gang may have decided."""
     told = [Told(1, "", Change(state=TaskState.PENDING.value, reason=reasons.RUN_CREATED, at=job.created_ms / 1000))]
     dropped = 0
     for n, end in enumerate(ends, 1):
         told += (Told(n, end.worker, change) for change in _of_end(end))
         dropped += end.history.dropped
-        if end.decision is Decision.RETRY:
+        again = end.decision is Decision.GANG and (n < len(ends) or goes_on)
+        if end.decision is Decision.RETRY or again:
             told.append(Told(n + 1, "", _again(n + 1, end), as_job=waits_as_job(end)))
     if going is not None:
         told += (Told(len(ends) + 1, going.worker, change) for change in _of_going(going))

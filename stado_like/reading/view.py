@@ -208,14 +208,19 @@ def _never_ran(reading: Reading, rank: int) -> TaskView:
 def _task(
     reading: Reading, task: TaskNow, now: float, beat: Found[Heartbeat] | None = None, *, first_waiting: bool = False
 ) -> TaskView:
-    bucket, j, rank = reading.bucket, reading.j, task.rank
+    bucket, j, rank, listed = reading.bucket, reading.j, task.rank, reading.listed
     ends = [(n, bucket.end(keys.AttemptId(j, rank, n))) for n in range(1, task.last_n + 1)]
     ended = [attempt_of_end(n, end) for n, end in ends if end is not None]
     lasts = [end for _, end in ends if end is not None]
     budgets = task.last.budgets if task.last else Budgets()
+    if task.last is not None and lasts:
+        lasts[-1] = task.last  # as it stands: what became of a gang's member is not in its own record
+    if listed.standing is not None and listed.standing.g:
+        budgets = listed.standing.spent
     failure = next((end.last_failure for end in reversed(lasts) if end.last_failure is not None), None)
     name = display_name(reading.terms, rank)
-    if task.is_over and task.last is not None and task.released:
+    done = task.undecided and task.last is not None and task.last.state is TaskState.COMPLETED
+    if (task.is_over or done) and task.last is not None and task.released:
         last = task.last
         told = task_story(reading.job, lasts, None)
         return TaskView(
@@ -246,7 +251,8 @@ def _task(
         state, reason, restart_at = live.state, live.reason, 0.0
         ended = [*ended, _attempt_of_live(task.open.n if task.open else 1, live)]
     before = ended[-2:-1] if live is not None else ended[-1:]
-    told = task_story(reading.job, lasts, live.going if live else None)
+    goes_on = task.open is not None and task.open.n > task.last_n
+    told = task_story(reading.job, lasts, live.going if live else None, goes_on=goes_on)
     return TaskView(
         rank=rank,
         name=name,

@@ -17,7 +17,7 @@ from stado_like.bucket.load import TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.job import keys, reasons
 from stado_like.job.records import End
-from stado_like.job.states import Cause
+from stado_like.job.states import Cause, Decision
 from stado_like.job.terms import Terms
 from stado_like.planning import awaited as awaited_rule
 from stado_like.planning import groups as group_rule
@@ -44,6 +44,8 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
         return Waits(verdict_reason(reading.verdict))
     if terms.after and task.last is None and "released" not in reading.listed.own:
         return Waits(_awaited(reading))
+    if task.last is not None and task.last.decision is Decision.GANG:
+        return _of_gang(reading, task, first=first, now=now)
     if task.open is None or not task.released:
         return Waits(_unreleased(reading, task.rank))
     due_at = _restart_at(task.last)
@@ -52,6 +54,19 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
     if not first:
         return Waits(no_room(reading.around, terms, task.rank), due_at)
     return Waits(_first(reading, task, due_at, now), due_at)
+
+
+def _of_gang(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
+    """A member that ended and starts again with the others, or will, once all of them have ended."""
+    standing = reading.listed.standing
+    if standing is None or task.last is None:
+        return Waits(reasons.WAITING_TO_START)
+    placed = standing.placement is not None and standing.placement.attempts[task.rank] > task.last_n
+    told = "" if placed else standing.told
+    due_at = 0.0 if placed else standing.not_before
+    if due_at <= now and first and not placed and task.open is not None:
+        return Waits(_hinted(reading, task.open) or told or held(reading.around, reading.terms))
+    return Waits(told or reasons.WAITING_TO_START, due_at if due_at > now else 0.0)
 
 
 def _awaited(reading: Reading) -> str:
