@@ -43,6 +43,8 @@ class Standing:
     whole: Whole | None = None
     due: Mapping[AttemptId, float] = field(default_factory=dict)
     """When an open attempt may start that follows one of its own in this generation."""
+    judged: str | None = None
+    """What an early verdict says, where one stands."""
 
     @property
     def aborted(self) -> bool:
@@ -145,16 +147,13 @@ def look_at(bucket: Bucket, j: JobId, terms: Terms) -> Standing:
                 due[a] = due_at
         else:
             ended[rank] = gang.member_end(terms, a, end)
+    verdict = bucket.verdict(j)
+    judged = verdict.reason if verdict is not None and verdict.early else None
     whole = None
     if ended and not going:
         before = placement.budgets if placement is not None else Budgets()
-        whole = gang.follows(terms, list(ended.values()), before, judged=g == 0 or _judged(bucket, j))
-    return Standing(g, placement, barrier, ended, going, joined, ready, whole, due)
-
-
-def _judged(bucket: Bucket, j: JobId) -> bool:
-    verdict = bucket.verdict(j)
-    return verdict is not None and verdict.early
+        whole = gang.follows(terms, list(ended.values()), before, judged=g == 0 or judged is not None)
+    return Standing(g, placement, barrier, ended, going, joined, ready, whole, due, judged)
 
 
 def _who_came(bucket: Bucket, j: JobId, g: int) -> tuple[dict[AttemptId, str], frozenset[AttemptId]]:
@@ -186,16 +185,15 @@ def _follow(bucket: Bucket, a: AttemptId) -> tuple[AttemptId, End | None, float]
 # ---- an end, and what stands once there is no restart
 
 
-def as_it_stands(bucket: Bucket, a: AttemptId, end: End, terms: Terms, standing: Standing) -> tuple[End, bool | None]:
+def as_it_stands(a: AttemptId, end: End, terms: Terms, standing: Standing) -> tuple[End, bool | None]:
     """A member's end that decided *gang*, and whether its task goes on: True, it starts again; False, it is over, and
     the end says how; None, the others have not all ended yet."""
     placement = standing.placement
     if placement is not None and placement.attempts[a.rank] > a.n:
         return end, True  # a later generation was placed
-    verdict = bucket.verdict(a.job)
-    if verdict is not None and verdict.early:
-        told = gang.as_ended(terms, Whole(False, end.budgets), gang.member_end(terms, a, end), judged=verdict.reason)
-        return told, False
+    if standing.judged is not None:
+        nobody = Whole(False, end.budgets)
+        return gang.as_ended(terms, nobody, gang.member_end(terms, a, end), judged=standing.judged), False
     if standing.whole is None:
         return end, None
     if standing.whole.restart:

@@ -109,7 +109,7 @@ def _of_gang(bucket: Bucket, a: AttemptId, last: End, listed: Listed) -> TaskNow
     terms = bucket.terms(job)
     if listed.standing is None:
         listed.standing = generations.look_at(bucket, a.job, terms)
-    end, goes_on = generations.as_it_stands(bucket, a, last, terms, listed.standing)
+    end, goes_on = generations.as_it_stands(a, last, terms, listed.standing)
     return TaskNow(a.rank, end, a.n, a.next if goes_on else None, undecided=goes_on is None)
 
 

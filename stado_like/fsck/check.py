@@ -21,6 +21,7 @@ from stado_like.errors import BadRecord
 from stado_like.fsck import bodies, indexes, picture, tasks, workers
 from stado_like.fsck.checkpoints import check_checkpoints
 from stado_like.fsck.finding import Finding, Findings, found
+from stado_like.fsck.gangs import check_gangs
 from stado_like.fsck.keys import DATA, Walk
 from stado_like.fsck.picture import JobPicture, Traces
 from stado_like.fsck.repair import repair_job
@@ -211,6 +212,7 @@ class _Check:
         if self._audit:
             findings += bodies.check_bodies(self._bucket, p)
             findings += check_checkpoints(self._bucket, p)
+            findings += check_gangs(self._bucket, p)
         return list(dict.fromkeys(findings))
 
     def _count(self, p: JobPicture) -> None:

@@ -63,6 +63,10 @@ REMEDIES: Mapping[str, str] = {
     "claim-stray": _DROP_CLAIM,
     "claim-beyond-job": "nothing: its holder ends it",
     "order-spent": "drop the order",
+    # ---- gangs
+    "placement-early": _RECORDED,
+    "barrier-differs": _RECORDED,
+    "started-without-go": _RECORDED,
     # ---- verdicts and stops
     "verdict-without-index": "write its index, then end what is queued",
     "cancel-unfinished": _CANCEL,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stado_like.bucket import entries, load
+from stado_like.bucket import entries, generations, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load import Listed
 from stado_like.errors import BadRecord, NewerRecord
@@ -22,6 +22,7 @@ from stado_like.fsck.finding import Finding, found
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer, Verdict
+from stado_like.job.states import Decision
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
 from stado_like.store.protocol import list_all
@@ -75,6 +76,8 @@ class JobPicture:
     open_what: str = ""
     now: float = 0.0
     moving: set[int] = field(default_factory=set)
+    gang: dict[int, tuple[End, bool | None]] = field(default_factory=dict)
+    """By rank, an end that left what follows to all members, as it stands, and whether the task goes on."""
     troubles: list[Finding] = field(default_factory=list)
     """Records that could not be read on the way."""
     _ranks: dict[int, Rank] = field(default_factory=dict)
@@ -128,6 +131,10 @@ class JobPicture:
         last = self.ends.get(keys.AttemptId(self.id, rank, n))
         if last is None:
             return Rank(rank, n, None, None, unknown=True)
+        if rank in self.gang:
+            stands, goes_on = self.gang[rank]
+            following = keys.AttemptId(self.id, rank, n + 1) if goes_on else None
+            return Rank(rank, n, stands, following, unknown=goes_on is None)
         return Rank(rank, n, last, None if last.is_final else keys.AttemptId(self.id, rank, n + 1))
 
     def has_trace(self, rank: int) -> bool:
@@ -164,6 +171,7 @@ def read(bucket: Bucket, p: JobPicture, *, every_end: bool) -> JobPicture:
     Raises `StoreUnavailable`; a record that cannot be read is one of `troubles`."""
     p.troubles.clear()
     p.ends.clear()
+    p.gang.clear()
     p._ranks.clear()
     if p.is_there:
         _read_job(bucket, p)
@@ -173,6 +181,8 @@ def read(bucket: Bucket, p: JobPicture, *, every_end: bool) -> JobPicture:
         for rank, numbers in p.status.ends.items():
             for n in numbers:
                 _read_end(bucket, p, keys.AttemptId(p.id, rank, n))
+        if terms is not None and terms.gang:
+            _read_gang(bucket, p, terms)
     if terms is not None and p.has_verdict and not (terms.several and p.is_final):
         p.verdict = _optional(bucket, Verdict, keys.verdict(p.id), p)
     if p.traces.opened_at is not None and not p.traces.buried:
@@ -203,6 +213,21 @@ def _read_end(bucket: Bucket, p: JobPicture, a: AttemptId) -> None:
         return
     if end is not None:
         p.ends[a] = end.record
+
+
+def _read_gang(bucket: Bucket, p: JobPicture, terms: Terms) -> None:
+    """What stands where all members decide. Of records that cannot be read an audit tells."""
+    lasts = {rank: keys.AttemptId(p.id, rank, max(numbers)) for rank, numbers in p.status.ends.items() if numbers}
+    open_ends = {rank: a for rank, a in lasts.items() if a in p.ends and p.ends[a].decision is Decision.GANG}
+    if not open_ends:
+        return
+    try:
+        standing = generations.look_at(bucket, p.id, terms)
+    except BadRecord:
+        p.gang.update({rank: (p.ends[a], None) for rank, a in open_ends.items()})
+        return
+    for rank, a in open_ends.items():
+        p.gang[rank] = generations.as_it_stands(a, p.ends[a], terms, standing)
 
 
 def _optional(bucket: Bucket, kind: type[R], key: str, p: JobPicture) -> R | None:

@@ -13,7 +13,7 @@ from stado_like.job import keys, reasons
 from stado_like.job.records import Verdict
 from stado_like.job.states import JobState
 from tests.builders_broken import ARRAY, Make
-from tests.builders_broken_groups import CASES
+from tests.builders_broken_gangs import CASES
 from tests.builders_check import Yard, codes, entries_of, only_entry
 from tests.builders_jobs import attempt, claim, run, submit
 
