@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from stado_like.job.ids import AttemptId
 from stado_like.job.terms import Ask
 from stado_like.planning import preemption
-from stado_like.planning.board import Board, Hold, Member, Running, Spot, Unit
+from stado_like.planning.board import Board, Hold, Member, Running, Unit
 from stado_like.planning.fit import Kept, Machine, fits
 from stado_like.planning.gang_room import GangRooms, with_machine
 from stado_like.planning.holds import at_start, ends_in_time, fits_beside, holds_for, kept_now, known_end
@@ -28,8 +28,8 @@ Where = Mapping[AttemptId, str]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`could_use`: every machine that it could ever use. `starts_at` 0: not known. `victims`: whom it needs gone, and
-    `evicts`: they may be told now. `stopping`: how many of those it preempted have not ended."""
+    """`could_use`: the machines that it could use and nothing ahead of it. `starts_at` 0: not known. `victims`: whom it
+    needs gone, and `evicts`: they may be told now. `stopping`: how many of those it preempted have not ended."""
 
     unit: Unit
     holds: tuple[Hold, ...]
@@ -47,8 +47,8 @@ class Heads:
         self.all: list[Head] = []
         self.held: dict[int, tuple[Hold, int]] = {}
         """By machine: its hold, and the number of the head."""
-        self._in_the_way: dict[int, tuple[int | None, int]] = {}
-        """By kind, the first head in its way, and how many were asked."""
+        self._owner: dict[int, Head] = {}
+        """By machine: the head of whatever waits and could use it."""
         self._then: dict[int, Machine] = {}
         self._whereabouts: dict[AttemptId, str] | None = None
 
@@ -93,33 +93,34 @@ class Heads:
 
     # ---- who is one
 
-    def over(self, kinds: Iterable[Kind]) -> Head | None:
-        """The first head that could use a machine which work of these kinds could use."""
-        found = [self._over(kind) for kind in kinds] if self.all else []
-        numbers = [number for number in found if number is not None]
-        return self.all[min(numbers)] if numbers else None
-
-    def _over(self, kind: Kind) -> int | None:
-        """Each head is asked once for each kind, and one that was in the way stays so."""
-        known, asked = self._in_the_way.get(id(kind.ever), (None, 0))
-        if known is None and asked < len(self.all) and self._rooms.first_ever(kind) != NOWHERE:
-            for number in range(asked, len(self.all)):
-                if any(self._rooms.could(i, kind.ask) for i in self.all[number].could_use):
-                    known = number
-                    break
-            self._in_the_way[id(kind.ever)] = (known, len(self.all))
-        return known
+    def over(self, kinds: Sequence[Kind]) -> Head | None:
+        """The head that work of these kinds is behind. None: there is a machine for it that nothing ahead could use."""
+        if not self.all or any(self._rooms.unclaimed(kind) for kind in kinds):
+            return None
+        first = min((self._rooms.first_ever(kind) for kind in kinds), default=NOWHERE)
+        return self._owner.get(first)
 
     def make(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> Head | None:
-        """The unit becomes a head. None: it could not start on these machines if they were empty."""
-        head = self._head(unit, members, could_use)
-        if head is None:
-            return None
-        number = len(self.all)
-        self.all.append(head)
-        for hold in head.holds:
-            self.held[self._rooms.index[hold.worker]] = (hold, number)
+        """The unit becomes a head, on those machines that nothing ahead of it could use. None: it could not start on
+        these alone, even if they were empty. Either way nothing after it is a head there."""
+        free = [i for i in could_use if i not in self._owner]
+        behind = self.ahead(could_use)
+        head = self._head(unit, members, free) if free else None
+        if head is not None:
+            number = len(self.all)
+            self.all.append(head)
+            for hold in head.holds:
+                self.held[self._rooms.index[hold.worker]] = (hold, number)
+        owner = head or behind
+        if owner is not None:
+            for i in free:
+                self._owner[i] = owner
+                self._rooms.claim(i)
         return head
+
+    def ahead(self, could_use: Sequence[int]) -> Head | None:
+        """A head on one of these machines."""
+        return next((self._owner[i] for i in could_use if i in self._owner), None)
 
     def _head(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> Head | None:
         search = _Search(self._rooms, self._gangs, unit, members, could_use)
@@ -135,7 +136,7 @@ class Heads:
                 return Head(unit, self._holds(unit, where, 0.0), around, stopping=gone)
         protected: tuple[str, ...] = ()
         for machines in (standing, could_use):
-            eviction = preemption.victims(unit, self._spots(machines), self._board.now) if machines else None
+            eviction = self._eviction(unit, machines) if machines else None
             if eviction is not None and eviction.victims:
                 holds = self._holds(unit, eviction.where, 0.0)
                 return Head(unit, holds, around, victims=eviction.victims, evicts=self._is_obeyed(holds, kept))
@@ -147,8 +148,14 @@ class Heads:
         where = search.least_busy(standing) or search.least_busy(could_use)
         return Head(unit, self._holds(unit, where or {}, 0.0), around, protected=protected)
 
-    def _spots(self, machines: Iterable[int]) -> list[Spot]:
-        return [with_machine(self._rooms.spots[i], self._rooms.machines[i]) for i in machines]
+    def _eviction(self, unit: Unit, machines: Sequence[int]) -> preemption.Eviction | None:
+        running = (one.priority for i in machines for one in self._rooms.spots[i].running)
+        if min(running, default=unit.priority) >= unit.priority:
+            return None
+        chosen = set(machines)
+        spots = [with_machine(self._rooms.spots[i], self._rooms.machines[i]) for i in machines]
+        others = [spot for i, spot in enumerate(self._rooms.spots) if i not in chosen]
+        return preemption.victims(unit, spots, self._board.now, others=others)
 
     def _holds(self, unit: Unit, where: Where, starts_at: float) -> tuple[Hold, ...]:
         on = {worker: self._rooms.machines[self._rooms.index[worker]] for worker in set(where.values())}

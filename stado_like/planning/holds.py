@@ -6,10 +6,12 @@ system", 1995) if they end before that moment, or fit beside it: then they canno
 is no moment, and only what leaves the head's whole room alone may pass.
 
 One head is not always enough. A task that waits for the one machine with GPUs must not be the reason for which a large
-job among the machines without them is passed by small ones for ever. So there is one head for each set of machines that
-no earlier head could use: heads never meet, and no machine has two holds. Work that could use some machine of a head is
-no head itself, and is served when that one has started: as in EASY only the first is protected, and everyone becomes
-the first.
+job among the machines without them is passed by small ones for ever. So work that waits is a head as well on those
+machines that nothing ahead of it could use, if it can start on them alone. Heads never meet, no machine has two holds,
+and nothing that is ahead of a head can come to want its room: what it was told stays true. (One head for each set of
+machines that no earlier *head* could use was tried: work that waits behind one head and could use the machines of the
+next started there first, and broke that one's promise.) As in EASY only the first at a machine is protected, and
+everyone becomes the first.
 
 A plan and a worker ask the same question, `passes`: the worker once more, right before it claims, with what it knows
 better.

@@ -20,6 +20,7 @@ from dataclasses import replace
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId
+from stado_like.job.terms import Ask
 from stado_like.planning import shaping
 from stado_like.planning.board import Board, Member, Running, Unit
 from stado_like.planning.fit import fits
@@ -175,10 +176,17 @@ class _Pass:
             return
         made = self.heads.make(replace(unit, members=tuple(members), least=0), members, could_use)
         if made is None:
-            self.told.no_machine(unit, len(whole.members), fewest, asks)
+            self._behind_or_never(unit, whole, could_use, asks)
             return
         self.ledger.set_aside(unit.job, [one.ask for one in members])
         self.told.head(unit, made, asks)
+
+    def _behind_or_never(self, unit: Unit, whole: Unit, could_use: Sequence[int], asks: Sequence[Ask]) -> None:
+        ahead = self.heads.ahead(could_use)
+        if ahead is not None:
+            self.told.behind(unit, ahead)
+        else:
+            self.told.no_machine(unit, len(whole.members), 0 < whole.least < len(whole.members), asks)
 
     def _could_use(self, unit: Unit, kinds: Sequence[Kind]) -> list[int]:
         """The machines that could take one of its members if nothing ran on them."""

@@ -29,6 +29,7 @@ class Ever:
 
     first: int | None = None
     all: tuple[int, ...] | None = None
+    all_claimed: bool = False
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Rooms:
         self.index = {spot.machine.worker: i for i, spot in enumerate(self.spots)}
         self._free = Tree(self.machines)
         self._most = Tree(self.emptied)
+        self._unclaimed = Tree(self.emptied)
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._by_object: dict[int, Kind] = {}
         self._ever: dict[tuple[object, ...], Ever] = {}
@@ -118,9 +120,17 @@ class Rooms:
             kind.ever.first = self._search(self._most, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
         return kind.ever.first
 
-    def could(self, i: int, ask: Ask) -> bool:
-        """Whether machine `i` could take it if nothing ran there."""
-        return self._most.has(i, ask) and fits(self.emptied[i], ask)
+    def unclaimed(self, kind: Kind) -> bool:
+        """Whether it could use a machine that nothing ahead of it in the queue could."""
+        if kind.ever.all_claimed:
+            return False
+        found = self._search(self._unclaimed, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
+        kind.ever.all_claimed = found == NOWHERE
+        return found != NOWHERE
+
+    def claim(self, i: int) -> None:
+        """Something that waits could use the machine."""
+        self._unclaimed.close(i)
 
     def ever(self, kind: Kind) -> tuple[int, ...]:
         """All of those."""
@@ -201,6 +211,12 @@ class Tree:
         self._memory[node] = machine.free_memory_bytes
         self._gpus[node] = machine.free_gpus
 
+    def close(self, i: int) -> None:
+        """Nothing finds the machine any more."""
+        node = self._size + i
+        self._cpu[node] = self._memory[node] = self._gpus[node] = -1
+        self._above(node)
+
     def has(self, i: int, ask: Ask) -> bool:
         node = self._size + i
         gpus = 0 if ask.gpu_kind.share_gb else ask.gpus
@@ -230,6 +246,9 @@ class Tree:
     def update(self, i: int, machine: Machine) -> None:
         node = self._size + i
         self._leaf(node, machine)
+        self._above(node)
+
+    def _above(self, node: int) -> None:
         cpu, memory, gpus = self._cpu, self._memory, self._gpus
         node >>= 1
         while node:
