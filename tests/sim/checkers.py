@@ -18,7 +18,7 @@ from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
 from tests.sim.fault_store import Change, SharedBucket
-from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_nobody
+from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_order_only
 from tests.sim.order_rules import ON_CHANGE as ABOUT_ORDERS
 from tests.sim.seen import Seen, Start
 from tests.sim.waiting_rules import ON_CHANGE as ABOUT_WAITING
@@ -290,7 +290,7 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     fenced_attempts_fall_silent,
     lanes_never_exceed_their_width,
     groups_wait_for_those_they_depend_on,
-    held_jobs_are_claimed_by_nobody,
+    held_jobs_are_claimed_by_order_only,
     readers_never_go_back,
     *ABOUT_ORDERS,
     *ABOUT_WAITING,

@@ -27,15 +27,20 @@ def groups_wait_for_those_they_depend_on(seen: Seen, change: Change) -> Iterator
             yield f"{change.actor} {change.kind} {change.key}: group {awaited.group} never ran, its ranks {missing}"
 
 
-def held_jobs_are_claimed_by_nobody(seen: Seen, change: Change) -> Iterator[str]:
-    """What only a placement may start has no entry where workers look, and no claim but a tick's that ends it."""
+def held_jobs_are_claimed_by_order_only(seen: Seen, change: Change) -> Iterator[str]:
+    """What only a placement may start has no entry where workers look, and no claim but that of a worker which a tick
+    gave it to, or a tick's that ends it."""
     if not change.key.startswith((keys.QUEUED_OPEN, keys.RUNNING)) or change.after is None:
         return
     j, _ = _task_of_index(change.key)
     # The object of a name that is used again lies under a buried incarnation for a moment.
-    late = change.key.startswith(keys.RUNNING) and codec.decode(Claim, change.after, change.key).overdue
-    if j in seen.terms and seen.terms[j].held and j not in seen.buried and not late:
-        yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
+    if j not in seen.terms or not seen.terms[j].held or j in seen.buried:
+        return
+    if change.key.startswith(keys.RUNNING):
+        claim = codec.decode(Claim, change.after, change.key)
+        if claim.overdue or (claim.worker, keys.parse_running(change.key)) in seen.placed:
+            return
+    yield f"{change.actor} {change.kind} {change.key}: {seen.terms[j].held}"
 
 
 def _task_of_index(key: str) -> tuple[JobId, int]:

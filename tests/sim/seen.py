@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from stado_like.bucket.finish import task_end
+from stado_like.bucket.ordered_place import PLACE
 from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
@@ -71,6 +72,8 @@ class Seen:
     reported: dict[JobId, str] = field(default_factory=dict)
     ordered: set[tuple[str, AttemptId, Cause]] = field(default_factory=set)
     """Orders that came in time: of which worker, about what."""
+    placed: set[tuple[str, AttemptId]] = field(default_factory=set)
+    """Orders to start that came in time: to which worker, which attempt."""
     drained: set[str] = field(default_factory=set)
     """Machines that a person has ever drained."""
     wanted: dict[str, Wanted] = field(default_factory=dict)
@@ -126,7 +129,11 @@ class Seen:
         if change.after is not None:
             parsed = keys.parse_order(change.key)
             order = codec.decode(Order, change.after, change.key)
-            if self.shared.clock.wall_s() - order.decided_at <= ORDER_HOLDS_S:
+            if self.shared.clock.wall_s() - order.decided_at > ORDER_HOLDS_S:
+                return
+            if order.kind == PLACE:
+                self.placed.add((parsed.worker, parsed.attempt))
+            else:
                 self.ordered.add((parsed.worker, parsed.attempt, order.cause))
 
     def _note_workers(self, change: Change) -> None:
