@@ -40,6 +40,8 @@ class Waiting(Stage):
         self.memory = Memory()
 
     def put(self, name: str, **how: Any) -> JobId:
+        """A moment after whatever was put before: the queue has an order."""
+        self.clock.pass_s(0.01)
         done = submit(self.bucket, job(name, **how))
         assert isinstance(done, Submitted)
         return done.id

@@ -30,3 +30,21 @@ def stored_form(context: Context, client: Client, said: Asked, request_id: str) 
     if idle:
         context.output.note(f"accepted, not yet acted upon: {', '.join(idle)}")
     return document
+
+
+def explained(client: Client, document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What the next tick would do with a job that is not there yet, as JSON and for people. Raises
+    `StoreUnavailable`."""
+    from stado_like.reading import planned
+    from stado_like.reading.explaining import machines_json, tick_sentence
+    from stado_like.reading.surroundings import Surroundings
+
+    terms, following = planned.suppose(client.bucket, document)
+    around = Surroundings(client.bucket)
+    shown: dict[str, Any] = {
+        "next": planned.next_json(following, terms.workspace),
+        "machines": machines_json(following.nodes, following),
+        "tick": tick_sentence(around),
+    }
+    lines = ["if it were submitted now:", *planned.next_text(shown["next"]), f"  {shown['tick']}", "machines:"]
+    return shown, [*lines, *map(planned.machine_line, shown["machines"])]

@@ -98,13 +98,15 @@ class Tick:
                 report.deferred.append((name, "another tick has taken this store over; this one stopped"))
                 break
         if not report.superseded:
-            self._note_waits(world, report)
+            self._note_waits(world, planned, report)
         report.at = self.bucket.now()
         return report
 
-    def _note_waits(self, world: World, report: Report) -> None:
+    def _note_waits(self, world: World, planned: Plan, report: Report) -> None:
+        told = planned.placing.waiting
         try:
-            report.passes["waits"] = self._waits.note(self.bucket, world.waiting)
+            noted = self._waits.note_placing(self.bucket, world.queue, planned.placing) if world.queue else Counter()
+            report.passes["waits"] = noted + self._waits.note(self.bucket, world.waiting, told)
         except StoreError as failed:
             report.deferred.append(("waits", failed.message))
 

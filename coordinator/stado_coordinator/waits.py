@@ -8,8 +8,8 @@ what a job asks for is read once by a process, and nothing is put while the reas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field, replace
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
@@ -19,11 +19,14 @@ from stado_like.job.records import Change, History
 from stado_like.job.states import JobState
 from stado_like.job.terms import Terms
 from stado_like.job.waits import Waiting
+from stado_like.planning.placing import Placing
+from stado_like.planning.queue import Queue
 from stado_like.planning.world import LyingEntry
 from stado_like.reading import waiting
 from stado_like.reading.surroundings import Surroundings
 
 NOTED_A_TICK = 10
+WAITED_S = 10.0
 PUT_AGAIN_S = 300.0
 REMEMBERED = 2_000
 UNREADABLE = (BadRecord, KeyError, TypeError, AttributeError, ValueError)
@@ -36,11 +39,35 @@ class Waits:
     terms: dict[JobId, Terms] = field(default_factory=dict)
     standing: dict[JobId, tuple[Waiting, float]] = field(default_factory=dict)
 
-    def note(self, bucket: Bucket, entries: Iterable[LyingEntry]) -> Counter[str]:
-        """Raises `StoreError`: a hint is no reason to go on where nothing answers."""
+    def note_placing(self, bucket: Bucket, queue: Queue, placing: Placing) -> Counter[str]:
+        """What the plan itself says of what waits, the head of the queue first, where it changed. Raises
+        `StoreError`."""
+        noted, now = Counter[str](), bucket.now()
+        told = {**queue.said, **{j: one.reason for j, one in placing.waiting.items()}}
+        order = sorted(told, key=lambda j: (not _is_head(placing, j), queue.first[j][1] if j in queue.first else now))
+        for j in order:
+            if noted["noted"] >= NOTED_A_TICK:
+                break
+            if j not in queue.first or now - queue.first[j][1] < WAITED_S:
+                continue
+            a = queue.first[j][0]
+            try:
+                known = self.standing.get(j) or self._read_standing(bucket, j)
+            except UNREADABLE:
+                continue
+            if known is not None and _says_it(known, a, told[j], now):
+                continue
+            hint = _next(known[0] if known else None, a, told[j], now)
+            self._put(bucket, j, _with_quota(hint, placing.quota.get(j, ""), now), now)
+            noted["noted"] += 1
+        return +noted
+
+    def note(self, bucket: Bucket, entries: Iterable[LyingEntry], told: Container[JobId] = ()) -> Counter[str]:
+        """`told`: jobs of which the plan said why. Raises `StoreError`: a hint is no reason to go on where nothing
+        answers."""
         first: dict[JobId, LyingEntry] = {}
         for one in sorted(entries, key=lambda one: (one.attempt.rank, one.attempt.n)):
-            if not one.key.startswith(keys.QUEUED_LATER):
+            if not one.key.startswith(keys.QUEUED_LATER) and one.attempt.job not in told:
                 first.setdefault(one.attempt.job, one)
         if not first:
             return Counter()
@@ -84,7 +111,9 @@ class Waits:
         job = bucket.job(j)
         if job is None or any(bucket.present(keys.tombstone(j))):
             return None
-        self.terms[j] = terms = bucket.terms(job)
+        terms = bucket.terms(job)
+        if terms.shaped:
+            self.terms[j] = terms
         return terms
 
     def _read_standing(self, bucket: Bucket, j: JobId) -> tuple[Waiting, float] | None:
@@ -93,6 +122,23 @@ class Waits:
             return None
         self.standing[j] = (found.record, found.last_modified)
         return self.standing[j]
+
+
+def _is_head(placing: Placing, j: JobId) -> bool:
+    return j in placing.waiting and placing.waiting[j].headline
+
+
+def _with_quota(hint: Waiting, numbers: str, now: float) -> Waiting:
+    """A history says once what of its workspace's quota a job waits for."""
+    if not numbers:
+        return hint
+    said = reasons.quota_reached(numbers)
+    if any(one.reason.startswith(_QUOTA_REACHED) for one in hint.history.changes):
+        return hint
+    return replace(hint, history=hint.history.add(Change(state=JobState.PENDING.value, reason=said, at=now)))
+
+
+_QUOTA_REACHED = reasons.quota_reached("")
 
 
 def _says_it(known: tuple[Waiting, float], a: AttemptId, reason: str, now: float) -> bool:

@@ -83,6 +83,8 @@ def _spot(
         apart=frozenset(one.ask.apart for one in running if one.ask.apart),
     )
     named = {one.attempt: one.nonce for one in capacity.held}
+    cards = {one.attempt: one.devices for one in capacity.held if one.devices}
+    running = [_on(one, cards.get(str(one.attempt), ())) for one in running]
     fresh = {look.attempt for look in claims if named.get(str(look.attempt)) != look.held.claim.nonce}
     gone = _gone(said, claims, held, known)
     machine = leaving(replace(machine, apart=frozenset()), gone, [one for one in running if one.attempt not in fresh])
@@ -90,6 +92,11 @@ def _spot(
     for one in (*(one for one in running if one.attempt in fresh), *promised):
         machine = _with(machine, one)
     return Spot(machine, (*running, *promised), heard_at=said.last_modified, echoed=capacity.holds_nonce)
+
+
+def _on(one: Running, devices: tuple[str, ...]) -> Running:
+    """With the GPUs that its worker said it has."""
+    return replace(one, ask=replace(one.ask, devices=devices)) if devices else one
 
 
 def _with(machine: Machine, one: Running) -> Machine:
@@ -122,7 +129,8 @@ def _gone(said: Broadcast, claims: list[Look], held: set[AttemptId], known: Know
         if a not in held:
             of = known(a)
             if of is not None and a.rank < of.terms.tasks:
-                found.append(Running(a, of.terms.for_rank(a.rank).ask, of.terms.priority))
+                gone = Running(a, of.terms.for_rank(a.rank).ask, of.terms.priority)
+                found.append(_on(gone, one.devices))
     return found
 
 

@@ -23,6 +23,7 @@ from stado_like.job.keys import Entry
 from stado_like.job.records import Entry as EntryRecord
 from stado_like.job.terms import Ask, Terms
 from stado_like.job.workspace import Workspace
+from stado_like.planning import lanes
 from stado_like.planning.board import Member, Near, Unit
 from stado_like.planning.networks import near_of
 from stado_like.planning.queue import Misplaced
@@ -112,7 +113,7 @@ class Reader:
         found = self.workspaces.get(workspace)
         return found is not None and found.quota.limits
 
-    def one(self, known: Known, a: AttemptId, since: float, *, ignore: bool = False) -> Unit:
+    def one(self, known: Known, a: AttemptId, since: float) -> Unit:
         terms = known.terms.for_rank(a.rank)
         resources = resources_of(known, a.rank)
         return Unit(
@@ -163,6 +164,25 @@ class Reader:
         members = tuple(one.members[0] for one in ones)
         least = waits.least if waits.least < len(members) else 0
         self.found.units.append(replace(ones[0], members=members, least=least, avoid=avoid))
+
+    # ---- what is only thought of
+
+    def suppose(self, j: JobId, known: Known) -> None:
+        """A job that nobody submitted, as if it had been now."""
+        terms = known.terms
+        if terms.gang and terms.shaped:
+            ones = [self.one(known, AttemptId(j, rank, 1), self.now) for rank in range(terms.tasks)]
+            members = tuple(one.members[0] for one in ones)
+            least = terms.least if terms.barrier and terms.least < len(members) else 0
+            together = [replace(ones[0], members=members, least=least)] if terms.barrier else ones
+            self.found.units += together
+        else:
+            by_tick = bool(terms.held) or self._has_quota(terms.workspace)
+            for group in terms.groups:
+                for rank in lanes.head(terms, group):
+                    unit = self.one(known, AttemptId(j, rank, 1), self.now)
+                    self.found.units.append(replace(unit, placed_by_tick=by_tick))
+        self._note(AttemptId(j, 0, 1), self.now)
 
     # ---- what workers claim by themselves
 

@@ -1,8 +1,8 @@
 """The records that concern placement, as the board that it decides upon.
 
-Requests: none of its own while nothing waits and the queue is short. Else the listings of `capacity/`, `workers/`, `inbox/` and
-`config/workspaces/` too, and of those and of jobs, open entries and ends only what has changed since the last board
-that this process made.
+Requests: none of its own while nothing waits and the queue is short. Else the listings of `capacity/`, `workers/`,
+`inbox/` and `config/workspaces/` too, and of those and of jobs, open entries and ends only what has changed since the
+last board that this process made.
 
 A listing that failed gives no board: nothing is concluded from what could not be seen. A record that cannot be used is
 set aside, and the rest goes on.
@@ -20,7 +20,7 @@ from stado_like.bucket.board_spots import Promise, spots
 from stado_like.bucket.board_units import Lying, Reader
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory, Reading
-from stado_like.bucket.queue_memory import given_of
+from stado_like.bucket.queue_memory import Known, given_of
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.held_room import Holds
@@ -55,11 +55,17 @@ class Given:
         return bool(self.refused) or self.now - self.last_modified > ordered_place.CLAIMED_WITHIN_S
 
 
-def with_queue(bucket: Bucket, memory: Memory, world: World) -> World:
-    """The world with what waits on it (`World.queue`), or why that cannot be told (`World.unread`)."""
+def with_queue(
+    bucket: Bucket, memory: Memory, world: World, *, whole: bool = False, supposed: tuple[JobId, Known] | None = None
+) -> World:
+    """The world with what waits on it (`World.queue`), or why that cannot be told (`World.unread`).
+
+    `whole`: however many jobs are read for it; a tick leaves some to the next. `supposed`: as if this job had been
+    submitted now.
+    """
     if "running" in world.unread:
         return world  # said already
-    loading = _Loading(bucket, memory, world)
+    loading = _Loading(bucket, memory, world, whole=whole, supposed=supposed)
     try:
         queue = loading.queue()
     except StoreError as failed:
@@ -75,7 +81,17 @@ def load_board(bucket: Bucket, memory: Memory, world: World) -> Board:
 class _Loading:
     """The reads of one board."""
 
-    def __init__(self, bucket: Bucket, memory: Memory, world: World) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        memory: Memory,
+        world: World,
+        *,
+        whole: bool = False,
+        supposed: tuple[JobId, Known] | None = None,
+    ) -> None:
+        self.whole = whole
+        self.supposed = supposed
         self.bucket = bucket
         self.memory = memory
         self.world = world
@@ -89,9 +105,10 @@ class _Loading:
         now, tended = self.world.now, self._tended()
         held, opened = self._entries(self._held()), self._entries(self._open())
         given = given_of(self.memory.cursors, now)
-        holds = self._holds(quiet=not held and not opened)
+        quiet = not held and not opened and self.supposed is None
+        holds = self._holds(quiet=quiet)
         nonce = (self.memory.queue.holds or NOBODY).nonce
-        if not held and not opened:
+        if quiet:
             return Queue(Board(now, (), (), holds=holds, holds_nonce=nonce), tended=tended)
         workspaces = self._bodies("workspaces", keys.WORKSPACES, Workspace, keys.parse_workspace)
         orders = self._orders()
@@ -106,8 +123,12 @@ class _Loading:
             released=self._released(),
             busy=bool(holds),
         )
+        if self.whole:
+            reader.jobs_left = reader.bodies_left = len(held) + len(opened)
         reader.held(held)
         reader.opened(opened)
+        if self.supposed is not None:
+            reader.suppose(*self.supposed)
         board = Board(
             now=now,
             spots=self._spots(reader, standing, frozenset(one.order.attempt for one in orders if _stops(one.order))),

@@ -1,5 +1,6 @@
-"""What a coordinator keeps between ticks of one process: bodies by key and etag, and where its slow sweeps go on. A tick
-that starts without any of it is right; it only asks more."""
+"""What a coordinator keeps between ticks of one process: bodies by key and etag, and where its slow sweeps go on.
+
+A tick that starts without any of it is right; it only asks more."""
 
 from __future__ import annotations
 

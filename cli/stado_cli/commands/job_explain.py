@@ -1,5 +1,5 @@
-"""`stado job explain`: why a job waits: what it says itself, every machine with what keeps the job off it, and whether
-a tick looks at this store at all."""
+"""`stado job explain`: why a job waits: what it says itself, what the next tick would do about it, every machine with
+what keeps the job off it, and whether a tick looks at this store at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from stado_cli.opening import open_client
 @click.argument("job")
 @click.pass_obj
 def command(context: Context, job: str) -> None:
-    """Explain why JOB waits: its reason, each machine's reasons with the numbers, and when a tick last looked."""
+    """Explain why JOB waits: its reason, what the next tick would do about it, who is at the head of the queue and
+    which room is held, each machine's reasons with the numbers, and when a tick last looked."""
     from stado_like.reading.explaining import explain, explain_json
 
     client = open_client(context)
@@ -25,13 +26,17 @@ def command(context: Context, job: str) -> None:
 
 
 def _text(shown: dict[str, Any]) -> str:
+    from stado_like.reading.planned import machine_line, next_text
+
     told = [f"{shown['name']}  {shown['state']}", f"  {shown['reason']}"]
     if shown["waiting"]:
         told += [f"  waiting    {', '.join(one['name'] for one in shown['waiting'][:5])}"]
         told[-1] += f" and {len(shown['waiting']) - 5} more" if len(shown["waiting"]) > 5 else ""
+    if shown["next"]:
+        told += next_text(shown["next"])
     told += [f"  {shown['tick']}", ""]
     if not shown["machines"]:
         return "\n".join([*told, "No machines are registered: `stado worker start` on one, or `stado up`."])
     told.append("machines:")
-    told += [f"  {one['name']:<20} {'; '.join(one['reasons']) or 'it fits'}" for one in shown["machines"]]
+    told += [machine_line(one) for one in shown["machines"]]
     return "\n".join(told)

@@ -1,6 +1,8 @@
-"""`stado scheduler plan`: what the next tick would do, without doing it."""
+"""`stado scheduler plan`: what the next tick would do, without doing it, and why it leaves waiting what it does."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
@@ -19,6 +21,12 @@ def command(context: Context) -> None:
     client = open_client(context)
     _, plan = Tick(Bucket(client.store, ambient=client.ambient)).look()
     steps = [(name, action) for name, actions in plan.passes for action in actions]
-    shown = [{"pass": name, "action": type(one).__name__, "what": describe(one)} for name, one in steps]
+    shown: list[dict[str, Any]] = [
+        {"pass": name, "action": type(one).__name__, "what": describe(one)} for name, one in steps
+    ]
     lines = [f"{name}: {describe(one)}" for name, one in steps]
+    waits = sorted(plan.placing.waiting.items(), key=lambda each: (not each[1].headline, each[0]))
+    for job, one in waits:
+        shown.append({"pass": "place", "action": "Wait", "what": str(job), "reason": one.reason, "head": one.headline})
+        lines.append(f"{job} waits: {one.reason}")
     context.output.value(shown, "\n".join(lines) or "The next tick has nothing to do.")
