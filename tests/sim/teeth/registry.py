@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, ordered, traces
+from tests.sim.teeth import below, gangs, ordered, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -29,6 +29,7 @@ def tooth(file: str, mark: str, function: str, changes: dict[str, str], *probes:
 BUCKET = "stado_like/bucket"
 LIVENESS = "stado_like/planning/liveness.py"
 CLAIM = f"{BUCKET}/claim.py"
+GANG, GENERATIONS = f"{BUCKET}/gang.py", f"{BUCKET}/generations.py"
 SHIM = "worker/stado_worker/shim"
 
 TEETH: tuple[Tooth, ...] = (
@@ -185,6 +186,39 @@ TEETH: tuple[Tooth, ...] = (
           ordered.order_of_ten_minutes_ago_stops_nothing),
     tooth("worker/stado_worker/inbox.py", "wishes before claims", "Inbox.lets_claim", {"self._read_once and ": ""},
           ordered.machine_whose_record_nobody_understands_takes_nothing_at_its_start),
+    # ---- gangs
+    tooth(CLAIM, "gate reads the placement", "_gate", {"if _needs_seat(terms, claim) else None": "if False else None"},
+          gangs.worker_that_was_not_given_a_member_does_not_start_it),
+    tooth(
+        CLAIM, "gate obeys an abort", "_gate",
+        {"if placed is not None and placed.barrier is not None and not placed.barrier.go:": "if False:"},
+        gangs.claim_that_comes_after_an_abort_does_not_start,
+    ),
+    tooth(GENERATIONS, "abort before an early end", "concerns",
+          {"go = close(bucket, a.job, g, reason, by=by).go": "go = False"},
+          gangs.member_that_ended_keeps_its_gang_from_starting),
+    tooth(GENERATIONS, "barrier is a create", "decide",
+          {"won = bucket.decide(": "won = bucket.put(", "isinstance(won, Won)": "True"},
+          gangs.barrier_has_one_verdict),
+    tooth(GANG, "placed whole", "_create", {"won = bucket.decide(": "won = bucket.put("},
+          gangs.second_placement_of_a_generation_changes_nothing),
+    tooth(GANG, "go needs every member", "try_go",
+          {"if not all(bucket.present(*(gang_keys.ready(a, g) for a in members))):": "if False:"},
+          gangs.gang_starts_when_every_member_is_ready),
+    tooth(GANG, "none ended before go", "try_go", {"if judged or any(ended):": "if False:"},
+          gangs.gang_does_not_start_under_a_verdict),
+    tooth(GANG, "look for the claim first", "_end_unheld", {"if any(bucket.present(keys.running(a))):": "if False:"},
+          gangs.member_that_somebody_holds_is_ended_by_its_holder),
+    tooth(f"{BUCKET}/gang_ends.py", "a bad end stops the rest", "after_end",
+          {"if standing.doomed and not follows_another:": "if False:"}, gangs.failed_member_stops_the_others),
+    tooth(f"{BUCKET}/gang_ends.py", "the complete set decides", "queue_again",
+          {"if standing.whole is None or not standing.whole.restart:": "if False:"},
+          gangs.nothing_follows_before_all_have_ended),
+    tooth(f"{BUCKET}/ordered_place.py", "order in time", "to_start", {"if not is_in_time(found):": "if False:"},
+          gangs.order_of_ten_minutes_ago_starts_nothing),
+    tooth(f"{SHIM}/barrier.py", "start on go", "GangBarrier.step",
+          {"if verdict.go and str(self._read.a) in verdict.attempts:": "if True:"},
+          gangs.member_starts_on_go_for_itself_only),
     # ---- the worker, the coordinator
     tooth("worker/stado_worker/endings.py", "only our own claim is undone", "_undeliver", {"if ours:": "if True:"},
           below.claim_of_another_is_not_undone),
