@@ -14,12 +14,8 @@ from stado_like.job.spec.validate import read_document, validate
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "specifications"
 NOT_YET: dict[str, list[str]] = {
     "complete": [
-        "start: Gang",
         "image",
         "registry_secret_ref",
-        "requested_resources.gpu_requests.models",
-        "requested_resources.gpu_requests.min_memory_gb",
-        "requested_resources.gpu_requests.healthy_only",
         "requested_resources.topology",
         "requested_resources.network",
         "datavolume_refs",
@@ -27,7 +23,7 @@ NOT_YET: dict[str, list[str]] = {
     ],
     "one-gpu": ["image"],
     "cpu-only": ["image"],
-    "gpus-of-any-shape": ["start: Gang", "image"],
+    "gpus-of-any-shape": ["image"],
     "array-of-100": ["image"],
     "shape": ["image"],
     "groups": ["health_check", "depends_on.condition: Healthy"],

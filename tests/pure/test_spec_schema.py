@@ -79,4 +79,4 @@ def test_every_field_has_its_description_and_its_class() -> None:
     assert limit["description"].startswith("Integer, seconds, 60 to 31622400, default none. ")
     start = described["Spec"]["properties"]["start"]
     assert start["enum"] == ["Gang", "MinAvailable", "Independent"]
-    assert start["x-stado"] == {"class": "acts", "later": ["Gang", "MinAvailable"]}
+    assert start["x-stado"] == {"class": "acts"}

@@ -106,17 +106,17 @@ def _tells_of(said: str, path: str) -> bool:
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ({"start": "Gang"}, ["start: Gang"]),
-        ({"policy": "Gang"}, ["start: Gang"]),
-        ({"policy": "GangIndependent"}, ["start: Gang"]),
-        ({"start": "Gang", "on_failure": "FailJob"}, ["start: Gang"]),
-        ({"on_failure": "RestartJob"}, ["on_failure: RestartJob"]),
-        ({"start": "MinAvailable", "min_available": 1}, ["start: MinAvailable", "min_available"]),
+        ({"start": "Gang"}, []),
+        ({"policy": "Gang"}, []),
+        ({"policy": "GangIndependent"}, []),
+        ({"start": "Gang", "on_failure": "FailJob"}, []),
+        ({"on_failure": "RestartJob"}, []),
+        ({"start": "MinAvailable", "min_available": 1}, []),
         ({"lifetime": "Service"}, []),
         ({"shared_volumes": [{"name": "v"}], "max_heartbeat_retries": 3}, []),
     ],
 )
-def test_start_is_told_once_whichever_word_said_it(spec: dict[str, Any], told: list[str]) -> None:
+def test_how_tasks_start_acts_whichever_word_said_it(spec: dict[str, Any], told: list[str]) -> None:
     document = {"metadata": {"name": "train"}, "spec": {"task_template": {"command": "true"}, **spec}}
     assert not_yet(validate(document)) == told
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
 from stado_like.job.spec.array import Array
-from stado_like.job.spec.fields import MARKED, Flag, Moment, OneOf, Text, Whole, absolute_path, later, refused
+from stado_like.job.spec.fields import MARKED, Flag, Moment, OneOf, Text, Whole, absolute_path, refused
 from stado_like.job.spec.groups import GroupName, TaskGroup
 from stado_like.job.spec.kept import IdleAutoDelete, OutputVolume, SharedVolume
 from stado_like.job.spec.metadata import INCARNATION_FORM, NAME_FORM, PART, WORKSPACE_FORM, Metadata
@@ -77,19 +77,16 @@ class Spec(BaseModel):
     array: Array | None = Field(default=None, description="Run the template `size` times as independent copies.")
     start: Annotated[str, OneOf(limits.STARTS)] = Field(
         default="Independent",
-        json_schema_extra=later("Gang", "MinAvailable"),
         description="Gang: every task placed and started together, or none. MinAvailable: starts once min_available "
         "tasks can be placed together; the rest join as room appears. Independent: each task when it fits. Left out, "
         "policy says it.",
     )
     min_available: Annotated[int, Whole((1, limits.TASKS_MAX))] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="How many tasks must start together. Required with start: MinAvailable, refused otherwise.",
     )
     on_failure: Annotated[str, OneOf(limits.ON_FAILURES)] = Field(
         default="RestartTask",
-        json_schema_extra=later("RestartJob"),
         description="RestartJob: restart every task (the default of a gang). RestartTask: restart the one that failed; "
         "in a gang, the leader's failure still restarts all. FailJob: no restart; the job fails and its other tasks "
         "are stopped.",
@@ -101,7 +98,6 @@ class Spec(BaseModel):
     )
     policy: Annotated[str, OneOf(limits.POLICIES)] = Field(
         default="Independent",
-        json_schema_extra=later("Gang", "GangIndependent"),
         description="The older form of start and on_failure: Gang is Gang and RestartJob, GangIndependent is Gang and "
         "RestartTask. Where either of those is given, it is rewritten to match.",
     )

@@ -221,15 +221,10 @@ def described(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def not_yet(stored: Mapping[str, Any]) -> list[str]:
-    """What this document asks for and nothing acts upon yet: `health_check`, `start: Gang`. Paths are as a person
-    writes them below `spec`, without the template's or the group's name before them, each once.
+    """What this document asks for and nothing acts upon yet: `health_check`, `isolation: sandbox`. Paths are as people
+    write them below `spec`, without the template's or the group's name before them, each once.
     """
-    spec = stored["spec"]
-    found = dict.fromkeys(shown for shown in _asked(Document, stored, "", ACTS))
-    found.pop(f"policy: {spec.get('policy')}", None)  # it says what start and on_failure say
-    if spec.get("start") == "Gang":
-        found.pop("on_failure: RestartJob", None)  # that is what a gang is
-    return list(found)
+    return list(dict.fromkeys(shown for shown in _asked(Document, stored, "", ACTS)))
 
 
 def _asked(model: type[BaseModel], part: Mapping[str, Any], path: str, above: str) -> Iterator[str]:
