@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from stado_like.planning.board import Board
 from stado_like.planning.placement import place
@@ -15,6 +17,13 @@ from tests.builders_worlds import WORLDS, board_of, carried_out, load, plan_of
 PATHS = [pytest.param(path, id=path.stem) for path in sorted(WORLDS.glob("*.yaml"))]
 STEPS = 4
 """A hold, its echo, the eviction: then nothing is left to plan."""
+
+HERE = "tests/pure/test_placement.py::test_published_reason_is_said_in_a_world"
+PUBLISHED = [
+    pytest.param(row["says"], id=row["says"][:60])
+    for row in yaml.safe_load((WORLDS.parent / "data" / "reasons" / "pending-reasons.yaml").read_text())["rows"]
+    if HERE in row.get("now", ())
+]
 
 
 def plans_anything(board: Board, plan: Placing) -> bool:
@@ -46,6 +55,14 @@ def test_plan_that_was_carried_out_leaves_nothing_to_plan(path: Path) -> None:
         if not plans_anything(board, plan):
             return
     raise AssertionError(f"still plans: {plan_of(plan)}")
+
+
+@pytest.mark.parametrize("says", PUBLISHED)
+def test_published_reason_is_said_in_a_world(says: str) -> None:
+    """Every row of the table of pending reasons that a placement says."""
+    pattern = re.compile(re.sub("<[^>]+>", ".+", re.escape(says)))
+    said = [reason for path in WORLDS.glob("*.yaml") for reason in load(path)["then"].get("waiting", {}).values()]
+    assert any(pattern.search(reason) for reason in said)
 
 
 def test_head_says_what_each_machine_says() -> None:

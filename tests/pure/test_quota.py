@@ -34,7 +34,8 @@ def task(job: JobId, ask: Ask, *, rank: int = 0, stopping: bool = False) -> Runn
          "Waits for namespace quota: memory 6 GiB in use + 4 GiB asked > 8 GiB"),
         ({"running_jobs": 1}, Ask(1, 1, 0), "Waits for namespace quota: running jobs 1 in use + 1 asked > 1"),
         ({"gpus": 8}, Ask(1000, GIB, 12),
-         "Waits for more than the namespace's quota allows at all (gpus 12 asked > 8): raise the quota or ask for less"),
+         "Waits for more than the namespace's quota allows at all (gpus 12 asked > 8): raise the quota "
+         "or ask for less"),
     ],
 )  # fmt: skip
 def test_each_limit_in_its_words(limits: dict[str, int], ask: Ask, says: str) -> None:
