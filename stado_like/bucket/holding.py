@@ -2,7 +2,8 @@
 
     put state/holds.json (a new nonce)  →  ring for the workers named before and now  →  they read, obey, echo the nonce
 
-Last writer wins: two ticks that write different holds cost one of them its effect until the next tick sees the other's
+A tick renews what it holds every few minutes; what nobody renewed for ten minutes holds nothing any more. Last writer
+wins: two ticks that write different holds cost one of them its effect until the next tick sees the other's
 and decides again. Nothing rests on a hold but the order in which work starts.
 """
 
@@ -20,6 +21,8 @@ from stado_like.planning.board import Hold
 
 BELL = "holds"
 NAMED_MOST = 40
+STANDS_S = 600.0
+"""So long holds stand that nobody renewed: those of a tick that is no more must not keep machines idle for ever."""
 EVERYBODY = "*"
 
 
@@ -27,6 +30,10 @@ def read(bucket: Bucket) -> Holds:
     """What is held now; nothing where nobody ever wrote. Raises `StoreUnavailable`, `BadRecord`."""
     found = bucket.read(Holds, keys.HOLDS)
     return found.record if found is not None else Holds(nonce="")
+
+
+def stands(record: Holds, now: float) -> bool:
+    return now - record.at < STANDS_S
 
 
 def on_board(record: Holds) -> tuple[Hold, ...]:
@@ -70,12 +77,14 @@ def of_board(holds: Iterable[Hold]) -> tuple[HeldRoom, ...]:
     )
 
 
-def write(bucket: Bucket, before: Iterable[Hold], now: Iterable[Hold]) -> Holds:
-    """Hold this room from now on, and ring for every machine that it concerns or concerned. Raises
-    `StoreUnavailable`."""
+def write(bucket: Bucket, before: Iterable[Hold], now: Iterable[Hold], nonce: str = "") -> Holds:
+    """Hold this room from now on, and ring for every machine that it concerns or concerned. `nonce`: of what is held
+    already; then it only stands longer, and nobody is rung for. Raises `StoreUnavailable`."""
     now = tuple(now)
-    record = Holds(nonce=bucket.token(), at=bucket.now(), holds=of_board(now))
+    record = Holds(nonce=nonce or bucket.token(), at=bucket.now(), holds=of_board(now))
     bucket.put(keys.HOLDS, record)
+    if nonce:
+        return record
     workers = sorted({one.worker for one in (*before, *now)})
     named = workers if len(workers) <= NAMED_MOST else [EVERYBODY]
     doorbell.ring(bucket, (BELL, ",".join(named)))

@@ -143,6 +143,7 @@ class _Loading:
         late = [one.order for one in orders if one.order.kind == "place" and one.is_late]
         return Queue(
             board=board,
+            held_at=self.memory.queue.holds.at if self.memory.queue.holds is not None else 0.0,
             misplaced=tuple(reader.found.misplaced),
             late=tuple(one for one in late if one.attempt not in self.claimed),
             keys=reader.found.keys,

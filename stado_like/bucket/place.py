@@ -51,7 +51,10 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
             memory.watching.known.pop(action.shaped.job, None)  # it said other numbers
             return _decide_shape(bucket, action.shaped)
         case KeepRoom():
-            memory.queue.holds, memory.queue.holds_etag = holding.write(bucket, action.before, action.holds), ""
+            memory.queue.holds, memory.queue.holds_etag = (
+                holding.write(bucket, action.before, action.holds, action.nonce),
+                "",
+            )
             return Counter({"holds": len(action.holds)}), ""
         case EvictOne():
             order.give_stop(bucket, action.worker, action.attempt, Cause.PREEMPTED, action.reason)

@@ -48,10 +48,11 @@ class DecideShape:
 
 @dataclass(frozen=True, slots=True)
 class KeepRoom:
-    """The room that is held from now on, in place of `before`."""
+    """The room that is held from now on, in place of `before`. `nonce`: of what stands, where it only stands longer."""
 
     holds: tuple[Hold, ...]
     before: tuple[Hold, ...]
+    nonce: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ def actions_of(queue: Queue, placing: Placing) -> Iterator[Action]:
         yield DecideShape(shaped)
     if not queue.holds_stand(placing.holds):
         yield KeepRoom(placing.holds, queue.board.holds)
+    elif queue.holds_fade:
+        yield KeepRoom(queue.board.holds, queue.board.holds, queue.board.holds_nonce)
     for evict in placing.evictions:
         yield EvictOne(evict.attempt, evict.worker, evict.for_job, evict.reason)
     yield from _orders(queue, placing)

@@ -11,6 +11,7 @@ from stado_like.planning.board import Board, Hold
 from stado_like.planning.holds import in_one_order
 
 SAME_START_S = 1.0
+RENEWED_AFTER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Queue:
     or adds to; `tended`: gangs that a tick looks after."""
 
     board: Board
+    held_at: float = 0.0
+    """When the holds that stand were written."""
     misplaced: tuple[Misplaced, ...] = ()
     late: tuple[Order, ...] = ()
     keys: Mapping[AttemptId, str] = field(default_factory=dict)
@@ -43,6 +46,11 @@ class Queue:
         second is none."""
         mine, theirs = in_one_order(self.board.holds), in_one_order(holds)
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
+
+    @property
+    def holds_fade(self) -> bool:
+        """Whether workers will soon take them for those of a tick that is no more."""
+        return bool(self.board.holds) and self.board.now - self.held_at > RENEWED_AFTER_S
 
 
 def _same(one: Hold, other: Hold) -> bool:

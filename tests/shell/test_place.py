@@ -3,6 +3,7 @@ quota; and two ticks at once, which waste and never err."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from stado_like.bucket.workspaces import Workspaces
 from stado_like.job import codec, keys
 from stado_like.job.held_room import Holds
 from stado_like.job.keys import AttemptId, JobId
+from stado_like.job.records import Capacity
 from stado_like.job.split import Split
 from stado_like.job.workspace import Edit
 from stado_like.planning.place_actions import KeepRoom, MoveEntry, PlaceOne, TakeBack
@@ -161,6 +163,23 @@ def test_holds_are_written_only_when_they_change(stage: Waiting) -> None:
     one.step()
     assert holding.read(stage.bucket).nonce == nonce
     assert ("put", keys.HOLDS) not in stage.store.writes
+
+
+def test_holds_are_renewed_with_their_nonce_before_they_fade(stage: Waiting) -> None:
+    blocked(stage)
+    one = Tick(Bucket(stage.store, ambient=stage.clock))
+    one.step()
+    before = holding.read(stage.bucket)
+    stage.clock.pass_s(310)
+    said = stage.store.get(keys.capacity("w1"))
+    assert said is not None
+    now = stage.bucket.now()
+    stage.store.put(
+        keys.capacity("w1"), codec.encode(replace(codec.decode(Capacity, said.body, "w1"), at=now, next_by=now + 25))
+    )
+    one.step()
+    after = holding.read(stage.bucket)
+    assert (after.nonce, after.holds) == (before.nonce, before.holds) and after.at > before.at
 
 
 def test_holds_go_when_nothing_waits_any_more(stage: Waiting) -> None:

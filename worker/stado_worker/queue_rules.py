@@ -134,9 +134,10 @@ class QueueRules:
         if not self._is_for_workers(entry, machine, now_s):
             return False
         self._look_again(now_s)
-        if not self._mine:
+        now = self._bucket.now()
+        if not self._mine or not kept.stands(self._holds, now):
             return True
-        now, running = self._bucket.now(), tuple(map(_running, holdings))
+        running = tuple(map(_running, holdings))
         one = Passer(entry.attempt.job, entry.priority, entry.created_ms, ask)
         for hold in self._mine:
             if not passes(hold, one, machine, running, now) and not self._ends_in_time(hold, entry, candidates, now):
