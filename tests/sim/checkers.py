@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import NotFound
 from stado_like.job import budget, codec, keys
-from stado_like.job.budget import Ended
+from stado_like.job.budget import Ended, Gang
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
 from tests.sim.fault_store import Change, SharedBucket
+from tests.sim.gang_rules import AT_REST as GANGS_AT_REST
+from tests.sim.gang_rules import ON_CHANGE as ABOUT_GANGS
+from tests.sim.gang_rules import ON_START as ABOUT_MEMBERS
 from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_order_only
 from tests.sim.order_rules import ON_CHANGE as ABOUT_ORDERS
 from tests.sim.seen import Seen, Start
@@ -79,9 +82,10 @@ def budgets_are_spent_once(seen: Seen, change: Change) -> Iterator[str]:
     possible = []
     for over in (False, True):
         # How long it ran is the word of whoever ended it: a tick counts to the last heartbeat, and clocks jump.
-        for told_s, died_on in itertools.product((running_s, 0.0), ("", end.worker)):
-            terms = seen.terms[a.job].for_rank(a.rank)
-            found = budget.decide(Ended(end.cause, end.reason, told_s, died_on), terms, before, over=over)
+        terms = seen.terms[a.job].for_rank(a.rank)
+        gangs = (None, *Gang) if terms.gang else (None,)
+        for told_s, died_on, gang in itertools.product((running_s, 0.0), ("", end.worker), gangs):
+            found = budget.decide(Ended(end.cause, end.reason, told_s, died_on), terms, before, over=over, gang=gang)
             possible.append((found.decision, found.budgets))
     if (end.decision, end.budgets) not in possible:
         yield f"{a} ended for {end.cause.value or 'exit 0'}: {end.decision} {end.budgets}, from {before}"
@@ -239,7 +243,7 @@ def every_acknowledged_job_is_over(seen: Seen) -> Iterator[str]:
 
 def acknowledged_cancels_ended_their_jobs(seen: Seen) -> Iterator[str]:
     for j in seen.cancelled:
-        if j not in seen.buried and not all(rank in seen.finished[j] for rank in seen.released[j]):
+        if j not in seen.buried and not all(seen.is_ended(j, rank) for rank in seen.released[j]):
             yield f"{j} was cancelled and has ranks that never ended"
 
 
@@ -294,6 +298,7 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     readers_never_go_back,
     *ABOUT_ORDERS,
     *ABOUT_WAITING,
+    *ABOUT_GANGS,
 )
 ON_START: tuple[StartRule, ...] = (
     one_start_per_attempt,
@@ -302,6 +307,7 @@ ON_START: tuple[StartRule, ...] = (
     nothing_starts_after_an_acknowledged_cancel,
     nothing_starts_after_its_job_is_deleted,
     *ABOUT_CHILDREN,
+    *ABOUT_MEMBERS,
 )
 AT_REST: tuple[RestRule, ...] = (
     every_acknowledged_job_is_over,
@@ -309,6 +315,7 @@ AT_REST: tuple[RestRule, ...] = (
     no_index_is_left,
     nothing_deleted_comes_back,
     finals_count_the_ends,
+    *GANGS_AT_REST,
 )
 
 

@@ -14,10 +14,11 @@ from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, End, Final, Heartbeat, Job, Order
-from stado_like.job.states import Cause, JobState, TaskState
+from stado_like.job.states import Cause, Decision, JobState, TaskState
 from stado_like.job.terms import Terms, terms_of
 from stado_like.job.wanted import Wanted
 from tests.sim.fault_store import Change, SharedBucket
+from tests.sim.seen_gangs import GangsSeen
 
 ORDER_HOLDS_S = 120.0
 
@@ -31,6 +32,7 @@ class Start:
     claimed: int
     at: int
     at_s: float
+    nonce: str = ""
 
 
 @dataclass
@@ -72,6 +74,7 @@ class Seen:
     reported: dict[JobId, str] = field(default_factory=dict)
     ordered: set[tuple[str, AttemptId, Cause]] = field(default_factory=set)
     """Orders that came in time: of which worker, about what."""
+    gangs: GangsSeen = field(default_factory=GangsSeen)
     placed: set[tuple[str, AttemptId]] = field(default_factory=set)
     """Orders to start that came in time: to which worker, which attempt."""
     drained: set[str] = field(default_factory=set)
@@ -100,7 +103,7 @@ class Seen:
 
     def start(self, a: AttemptId, who: str, nonce: str) -> Start:
         self.tick += 1
-        start = Start(a, who, self.claims.get((a, nonce), self.tick), self.tick, self.shared.world.now_s)
+        start = Start(a, who, self.claims.get((a, nonce), self.tick), self.tick, self.shared.world.now_s, nonce)
         self.starts[a].append(start)
         return start
 
@@ -170,10 +173,14 @@ class Seen:
 
     def _note_running(self, change: Change) -> None:
         a = keys.parse_running(change.key)
+        self.gangs.claimed(a, codec.decode(Claim, change.after, change.key) if change.after is not None else None)
         if change.after is not None:
             claim = codec.decode(Claim, change.after, change.key)
             self.claims.setdefault((a, claim.nonce), self.tick)
             self.released[a.job].add(a.rank)
+
+    def _note_gangs(self, change: Change) -> None:
+        self.gangs.note(change)
 
     def _note_status(self, change: Change) -> None:
         parts = change.key.split("/")
@@ -214,6 +221,11 @@ class Seen:
         if rank not in self.finished[j]:
             return None
         return keys.AttemptId(j, rank, self.last_n[j, rank])
+
+    def is_ended(self, j: JobId, rank: int) -> bool:
+        """Over for good, or, of a gang's member, as far as its own end can say."""
+        last = self.end_records.get(keys.AttemptId(j, rank, self.last_n[j, rank]))
+        return rank in self.finished[j] or (last is not None and last.decision is Decision.GANG)
 
     def holds(self, key: str) -> bool:
         return self.shared.peek(key) is not None
