@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 import greenlet  # type: ignore[import-untyped]
 
 EPOCH_S = 1_790_000_000.0
+SHORTEST_S = 1e-6
+"""Less than that is lost in a float of seconds since the epoch: whoever waits so long would wake at once, for ever."""
 TRACE_KEPT = 400
 
 
@@ -85,7 +87,7 @@ class World:
             return
         if actor.dead:
             raise Crash
-        actor.wake_at = self.now_s + max(0.0, seconds)
+        actor.wake_at = self.now_s + (max(seconds, SHORTEST_S) if seconds > 0 else 0.0)
         self._main.switch()
         if actor.dead:
             raise Crash
