@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Running, Spot, Unit
-from stado_like.planning.fit import Kept, Machine, copies
+from stado_like.planning.fit import Kept, Machine, copies, why_not
 from stado_like.planning.rooms import NOWHERE, Rooms, what_it_says
 from stado_like.planning.topology import Assigned, Unassigned, assign
 
@@ -111,6 +112,16 @@ class GangRooms:
             return None
         near = (unit.near, bool(unit.near.patience_s) and unit.waiting_since)
         return (*_counted(unit.members), unit.least, near, bits)
+
+    def nodes(self, unit: Unit, most: int) -> Mapping[str, tuple[str, ...]]:
+        """What each machine, of so many, says against a unit for which there is no room."""
+        spots = sorted(self.spots, key=lambda one: one.machine.worker)[:most]
+        if self.is_plain(unit, unit.members):
+            said = {one.machine.worker: why_not(one.machine, unit.members[0].ask) for one in spots}
+            refused = says.refused_lately(unit.job.name)
+            return {worker: (*one, refused) if worker in unit.avoid else one for worker, one in said.items()}
+        found = assign(unit, spots, self._now)
+        return found.nodes if isinstance(found, Unassigned) else {}
 
     # ---- at another time
 

@@ -20,7 +20,6 @@ from dataclasses import replace
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId
-from stado_like.job.terms import Ask
 from stado_like.planning import shaping
 from stado_like.planning.board import Board, Member, Running, Unit
 from stado_like.planning.fit import fits
@@ -54,7 +53,7 @@ class _Pass:
         self.gangs = GangRooms(board, self.rooms)
         self.heads = Heads(board, self.rooms, self.gangs)
         self.ledger = Ledger(board)
-        self.told = Told(board, [spot.machine for spot in sorted(board.spots, key=lambda one: one.machine.worker)])
+        self.told = Told(board, self.gangs.nodes)
         self.placed: list[PlaceUnit] = []
         self.taken: list[PlaceUnit] = []
         self.shapes: list[Shaped] = []
@@ -161,7 +160,6 @@ class _Pass:
         fewest = 0 < unit.least < len(unit.members)
         members: Sequence[Member] = unit.members[: unit.least] if fewest else unit.members
         kinds = list({id(kind): kind for kind in (self.rooms.kind(one.ask) for one in members)}.values())
-        asks = [kind.ask for kind in kinds]
         plain = self.gangs.is_plain(unit, members)
         head = self.heads.over(kinds)
         if head is not None and (self.told.knows(unit) or plain):
@@ -169,24 +167,24 @@ class _Pass:
             return
         could_use = self._could_use(unit, kinds)
         if not could_use or (not plain and self.gangs.never(unit, members, could_use)):
-            self.told.no_machine(unit, len(whole.members), 0 < whole.least < len(whole.members), asks)
+            self.told.no_machine(unit, whole)
             return
         if head is not None:
             self.told.behind(unit, head)
             return
         made = self.heads.make(replace(unit, members=tuple(members), least=0), members, could_use)
         if made is None:
-            self._behind_or_never(unit, whole, could_use, asks)
+            self._behind_or_never(unit, whole, could_use)
             return
         self.ledger.set_aside(unit.job, [one.ask for one in members])
-        self.told.head(unit, made, asks)
+        self.told.head(made.unit, made)
 
-    def _behind_or_never(self, unit: Unit, whole: Unit, could_use: Sequence[int], asks: Sequence[Ask]) -> None:
+    def _behind_or_never(self, unit: Unit, whole: Unit, could_use: Sequence[int]) -> None:
         ahead = self.heads.ahead(could_use)
         if ahead is not None:
             self.told.behind(unit, ahead)
         else:
-            self.told.no_machine(unit, len(whole.members), 0 < whole.least < len(whole.members), asks)
+            self.told.no_machine(unit, whole)
 
     def _could_use(self, unit: Unit, kinds: Sequence[Kind]) -> list[int]:
         """The machines that could take one of its members if nothing ran on them."""

@@ -2,13 +2,13 @@
 
 Times are UTC and rounded up to the minute, so that "starts by" stays true. Jobs of another workspace are not named.
 What each machine says is told where that is the answer (no machine fits, or none does now), for a bounded number of
-machines and of asks: a plan over thousands of both must not spend its time on sentences; whoever explains one job asks
+machines and of units: a plan over thousands of both must not spend its time on sentences; whoever explains one job asks
 `nodes_of` for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
@@ -22,18 +22,20 @@ from stado_like.planning.placing import Waiting
 from stado_like.planning.quota import Refusal
 
 MACHINES_TOLD = 50
-ASKS_TOLD = 100
+UNITS_TOLD = 100
+Nodes = Mapping[str, tuple[str, ...]]
 
 
 class Told:
-    def __init__(self, board: Board, machines: Sequence[Machine]) -> None:
+    def __init__(self, board: Board, nodes: Callable[[Unit, int], Nodes]) -> None:
+        """`nodes`: what so many machines say against a unit."""
         self.now = board.now
-        self.machines = machines
+        self._of_machines = nodes
         self.waiting: dict[JobId, Waiting] = {}
         self.quota: dict[JobId, str] = {}
         self.total = len(board.spots)
         self.ready = sum(not spot.machine.closed for spot in board.spots)
-        self._asks_told = 0
+        self._units_told = 0
 
     def knows(self, unit: Unit) -> bool:
         return unit.job in self.waiting
@@ -46,17 +48,17 @@ class Told:
             self.quota[unit.job] = refusal.numbers
             self.say(unit, refusal.reason)
 
-    def no_machine(self, unit: Unit, members: int, least: bool, asks: Iterable[Ask]) -> None:
-        """Nothing that ends would help."""
+    def no_machine(self, unit: Unit, whole: Unit) -> None:
+        """Nothing that ends would help. `whole`: with all of its members, of which `unit` has those that count."""
         if self.knows(unit):
             return
-        if least:
+        if 0 < whole.least < len(whole.members):
             reason = says.minimum_cannot_be_placed(self.ready, self.total)
-        elif members > 1:
+        elif len(whole.members) > 1:
             reason = says.gang_cannot_be_placed(self.ready, self.total)
         else:
             reason = reasons.no_machine_fits(self.ready, self.total)
-        self.waiting[unit.job] = Waiting(reason, nodes=self._nodes(asks))
+        self.waiting[unit.job] = Waiting(reason, nodes=self._nodes(unit))
 
     def behind(self, unit: Unit, head: Head) -> None:
         if self.knows(unit):
@@ -68,9 +70,9 @@ class Told:
         name = head.unit.job.name if mine else f"({says.ELSEWHERE})"
         self.say(unit, says.behind(name, self.moment(head.starts_at)))
 
-    def head(self, unit: Unit, head: Head, asks: Iterable[Ask]) -> None:
+    def head(self, unit: Unit, head: Head) -> None:
         if not self.knows(unit):
-            self.waiting[unit.job] = Waiting(self._of_head(unit, head), headline=True, nodes=self._nodes(asks))
+            self.waiting[unit.job] = Waiting(self._of_head(unit, head), headline=True, nodes=self._nodes(unit))
 
     def _of_head(self, unit: Unit, head: Head) -> str:
         if head.victims:
@@ -88,11 +90,9 @@ class Told:
             return ""
         return clock(at, self.now)
 
-    def _nodes(self, asks: Iterable[Ask]) -> Mapping[str, tuple[str, ...]]:
-        self._asks_told += 1
-        if self._asks_told > ASKS_TOLD:
-            return {}
-        return nodes_of(self.machines[:MACHINES_TOLD], asks)
+    def _nodes(self, unit: Unit) -> Nodes:
+        self._units_told += 1
+        return self._of_machines(unit, MACHINES_TOLD) if self._units_told <= UNITS_TOLD else {}
 
 
 def nodes_of(

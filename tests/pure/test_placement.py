@@ -88,3 +88,15 @@ def test_work_that_no_machine_takes_says_what_each_says() -> None:
 def test_work_behind_the_head_has_no_headline() -> None:
     plan = place(board_of(load(WORLDS / "backfill-ends-in-time.yaml")))
     assert [job.name for job, one in plan.waiting.items() if one.headline] == ["big"]
+
+
+def test_gang_says_what_keeps_each_machine_out_because_of_the_others() -> None:
+    plan = place(board_of(load(WORLDS / "keep-within-nowhere.yaml")))
+    (one,) = plan.waiting.values()
+    assert one.nodes["b"] == ("the run is kept within rack r1",)
+
+
+def test_machine_that_refused_it_lately_says_so() -> None:
+    plan = place(board_of(load(WORLDS / "refused-lately.yaml")))
+    (one,) = plan.waiting.values()
+    assert one.nodes["b"] == ("machine did not take twice when it was last placed here",)

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bench.plans import KINDS, board
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Quota, Running, Spot, Unit
@@ -260,3 +262,15 @@ def test_worker_lets_pass_what_the_plan_let_pass(board: Board) -> None:
         if hold is not None and not any(worker in other.where.values() for other in plan.placed):
             passer = Passer(unit.job, unit.priority, unit.created_ms, ask, unit.time_limit_s)
             assert passes(hold, passer, on[worker].machine, on[worker].running, board.now)
+
+
+# ---- larger boards
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_tasks_on_a_hundred_machines(kind: str) -> None:
+    made = board(1_000, 100, kind=kind)
+    after = carried_out(made, place(made))
+    room_is_never_given_twice(made, after)
+    again = place(after)
+    assert not again.placed and not again.taken
