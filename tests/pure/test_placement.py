@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stado_like.planning.board import Board
+from stado_like.planning.board import Board, Member, Unit
+from stado_like.planning.leaving import leaving
 from stado_like.planning.placement import place
 from stado_like.planning.placing import Placing
 from tests.builders_worlds import WORLDS, board_of, carried_out, load, plan_of
@@ -100,3 +101,41 @@ def test_machine_that_refused_it_lately_says_so() -> None:
     plan = place(board_of(load(WORLDS / "refused-lately.yaml")))
     (one,) = plan.waiting.values()
     assert one.nodes["b"] == ("machine did not take twice when it was last placed here",)
+
+
+def test_two_victims_that_end_one_after_the_other_are_stopped_once() -> None:
+    """Row: endless evict/re-admit loop. The first victim's room is not given to a third, nor back to the victim, and
+    nobody else is stopped meanwhile."""
+    board = board_of(load(WORLDS / "preemption-several-victims.yaml"))
+    plan = place(board)
+    assert len(plan.evictions) == 2
+    stopping = carried_out(board, plan)
+    (spot,) = stopping.spots
+    first, second = spot.running
+    again = Unit(first.job, (Member(first.attempt.next, first.ask),), 0, 0, time_limit_s=60)
+    half = leaving(spot.machine, (first,), (second,))
+    board = replace(stopping, spots=(replace(spot, machine=half, running=(second,)),), units=(*stopping.units, again))
+    plan = place(board)
+    assert not plan.placed and not plan.evictions and plan.holds == board.holds
+    assert plan.waiting[again.job].reason == "Queued behind higher-priority work (urgent)"
+    board = replace(board, spots=(replace(spot, machine=leaving(spot.machine, spot.running), running=()),))
+    (placed,) = place(board).placed
+    assert placed.job.name == "urgent"
+
+
+def test_victim_that_ended_by_itself_is_not_waited_for() -> None:
+    """Row: preemptor stuck waiting for a victim already gone."""
+    (placed,) = place(board_of(load(WORLDS / "preemption-victim-is-gone.yaml"))).placed
+    assert placed.job.name == "urgent"
+
+
+def test_gang_is_no_refuge_from_preemption() -> None:
+    """Row: gangs immune to preemption. The whole gang is stopped, and the reason names the preemptor."""
+    plan = place(board_of(load(WORLDS / "preemption-whole-gang.yaml")))
+    assert [one.attempt.rank for one in plan.evictions] == [0, 1]
+
+
+def test_room_of_what_is_stopping_is_not_given_away() -> None:
+    """Row: two jobs on one accelerator."""
+    plan = place(board_of(load(WORLDS / "preemption-waits-for-the-stop.yaml")))
+    assert not plan.placed and not plan.taken

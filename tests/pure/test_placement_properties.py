@@ -274,3 +274,36 @@ def test_a_thousand_tasks_on_a_hundred_machines(kind: str) -> None:
     room_is_never_given_twice(made, after)
     again = place(after)
     assert not again.placed and not again.taken
+
+
+# ---- preemption, over many plans
+
+
+@SOME
+@given(boards())
+def test_evictions_come_to_an_end_and_nobody_yields_to_an_equal(board: Board) -> None:
+    """Row: same-band users evict each other. Victims are queued again, and the queue comes to rest."""
+    board = replace(board, quotas={})
+    for _ in range(25):
+        plan = place(board)
+        priority = {unit.job: unit.priority for unit in board.units}
+        on = {one.attempt: one for spot in board.spots for one in spot.running}
+        assert all(on[one.attempt].priority < priority[one.for_job] for one in plan.evictions)
+        if not (plan.placed or plan.taken or plan.evictions) and plan.holds == board.holds:
+            return
+        board = _stops_are_over(carried_out(board, plan))
+    raise AssertionError("never comes to rest")
+
+
+def _stops_are_over(board: Board) -> Board:
+    """Whoever was stopping is gone, and waits again at its place in the queue."""
+    gone = [one for spot in board.spots for one in spot.running if one.stopping]
+    again = tuple(
+        Unit(one.job, (Member(one.attempt.next, replace(one.ask, devices=())),), one.priority, 0) for one in gone
+    )
+    spots_ = []
+    for spot in board.spots:
+        left = tuple(one for one in spot.running if not one.stopping)
+        stopped = [one for one in spot.running if one.stopping]
+        spots_.append(replace(spot, machine=leaving(spot.machine, stopped, left), running=left))
+    return replace(board, spots=tuple(spots_), units=(*board.units, *again))
