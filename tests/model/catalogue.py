@@ -6,15 +6,29 @@ from collections.abc import Callable, Iterator
 
 from tests.model.core import Core
 from tests.model.engine import Found, check
+from tests.model.families import Families
 from tests.model.final import FinalRecord
 from tests.model.gang import Gang
 from tests.model.lanes import Lanes
 from tests.model.language import Model, Rule, Setting
 from tests.model.moves import Moves
 from tests.model.names import Names
+from tests.model.overdue import Overdue
 from tests.model.reap import Reap
+from tests.model.waits import Waits
 
-MODELS: tuple[type[Model], ...] = (Core, Lanes, FinalRecord, Names, Moves, Reap, Gang)
+MODELS: tuple[type[Model], ...] = (
+    Core,
+    Lanes,
+    FinalRecord,
+    Names,
+    Waits,
+    Families,
+    Overdue,
+    Moves,
+    Reap,
+    Gang,
+)
 
 
 def settings(model: type[Model], *, large: bool, rule: Rule | None = None) -> tuple[Setting, ...]:

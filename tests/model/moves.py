@@ -35,6 +35,7 @@ FAILURES_ALLOWED = 1
 FINAL = ("done", "failed", "cancelled")
 
 LOST = "the task is lost"
+TAKEN_AWAY = "an order that was given is taken away, and its attempt runs on"
 STUCK = "a drain that stands never empties the machine"
 A_DRAIN = "a drain that is withdrawn"
 A_REQUEUE = "a requeue"
@@ -86,6 +87,12 @@ class Moves(Model):
             A_REQUEUE,
         ),
         Rule(
+            "order seen, then its claim",
+            "a tick drops an order when nobody holds its attempt *after* the order was seen",
+            TAKEN_AWAY,
+            setting=A_REQUEUE,
+        ),
+        Rule(
             "moved is followed",
             "the end of a moved attempt queues the next before the claim goes",
             LOST,
@@ -113,6 +120,14 @@ class Moves(Model):
                 (("tick", 1), ("mover", 1), ("holder", False)), _emptied, STUCK, when=lambda bucket: "drain" in bucket
             ),
         )
+
+    def broken(self, bucket: Bucket) -> str | None:
+        for asked in bucket.under("~asked/"):
+            n = asked[-1]
+            holds = any(bucket.get(order) == "fresh" for order in bucket.under(f"order/{n}."))
+            if not holds and f"running/{n}" in bucket and f"end/{n}" not in bucket:
+                return TAKEN_AWAY
+        return None
 
     # ---- the worker
 
@@ -267,8 +282,12 @@ class Moves(Model):
             return "end", n, "moved", then
         # How long it sleeps before it writes is seen in the object: last_modified against decided_at.
         slept = yield choose("fresh", "old")
-        yield create(f"order/{n}.{number if self.keeps('orders are numbered') else 1}", slept)
+        key = f"order/{n}.{number if self.keeps('orders are numbered') else 1}"
+        yield create(key, slept, also=("ordered", n, slept))
         return then
+
+    def ordered(self, _: Bucket, after: Bucket, won: bool, n: int, slept: str) -> tuple[Bucket, str | None]:
+        return (after.put(f"~asked/{n}") if won and slept == "fresh" else after), None
 
     def person(self) -> Program:
         yield drop("drain")
@@ -290,11 +309,12 @@ class Moves(Model):
     def acknowledge(self, before: Bucket, _: Bucket, __: None) -> tuple[Bucket, str | None]:
         return before.put("~acknowledged"), None
 
-    # ---- the tick: here it only mends
+    # ---- the tick: here it mends, and drops orders for what nobody holds
 
     def tick(self, passes: int) -> Program:
         if not passes:
             return None
+        before = () if self.keeps("order seen, then its claim") else (yield rows("running/"))
         found = yield pick("running/", "queued/", "later/", "order/")
         kind, rest = found.split("/")
         n, then = int(rest[0]), ("tick", passes - 1)
@@ -303,8 +323,11 @@ class Moves(Model):
             return "settle", n, how, then
         if kind == "later":
             return "move", n, then
-        if kind == "queued" and (yield has(f"running/{n}")):
-            yield drop(found)
+        if kind in ("queued", "order"):
+            fresh = kind == "queued" or self.keeps("order seen, then its claim")
+            held = (yield has(f"running/{n}")) if fresh else f"running/{n}" in before
+            if held == (kind == "queued"):
+                yield drop(found)
         return then
 
 
