@@ -72,8 +72,8 @@ class Person:
         """Jobs that never end by themselves: services, and those that nobody here can start."""
         found = []
         for j in self.mine:
-            terms = self.judge.seen.terms[j]
-            if j not in self.let_go and (terms.service or terms.held or terms.ask.needs):
+            terms = self.judge.seen.terms[j]  # of one that was deleted, those of whoever used its name since
+            if j not in self.let_go and j not in self.judge.seen.buried and (terms.service or terms.held or terms.ask.needs):
                 found.append(j)
         return found
 
