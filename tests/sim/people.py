@@ -72,8 +72,10 @@ class Person:
         """Jobs that never end by themselves: services, and those that nobody here can start."""
         found = []
         for j in self.mine:
-            terms = self.judge.seen.terms[j]  # of one that was deleted, those of whoever used its name since
-            if j not in self.let_go and j not in self.judge.seen.buried and (terms.service or terms.held or terms.ask.needs):
+            if j in self.let_go or j in self.judge.seen.buried:
+                continue  # of one that was deleted the terms are those of whoever used its name since
+            terms = self.judge.seen.terms[j]
+            if (terms.service or terms.held or terms.ask.needs):
                 found.append(j)
         return found
 
