@@ -23,6 +23,7 @@ from tests.sim.gang_rules import ON_CHANGE as ABOUT_GANGS
 from tests.sim.gang_rules import ON_START as ABOUT_MEMBERS
 from tests.sim.group_rules import groups_wait_for_those_they_depend_on, held_jobs_are_claimed_by_order_only
 from tests.sim.order_rules import ON_CHANGE as ABOUT_ORDERS
+from tests.sim.room_rules import ON_CHANGE as ABOUT_ROOM
 from tests.sim.seen import Seen, Start
 from tests.sim.waiting_rules import ON_CHANGE as ABOUT_WAITING
 from tests.sim.waiting_rules import ON_START as ABOUT_CHILDREN
@@ -299,6 +300,7 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     *ABOUT_ORDERS,
     *ABOUT_WAITING,
     *ABOUT_GANGS,
+    *ABOUT_ROOM,
 )
 ON_START: tuple[StartRule, ...] = (
     one_start_per_attempt,

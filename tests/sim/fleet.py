@@ -33,6 +33,7 @@ from tests.sim.histories import histories_could_have_happened
 from tests.sim.host import Host
 from tests.sim.operators import Operator
 from tests.sim.people import Person
+from tests.sim.placed_jobs import LAB, Cluster
 from tests.sim.plan import Plan
 from tests.sim.world import EPOCH_S, Actor, World
 
@@ -70,11 +71,22 @@ class Fleet:
         self._dead: dict[AttemptId, float] = {}
         chance = random.Random(f"fleet {seed}")
         self.hosts = [
-            Host(self, f"h{n}", self._disk / f"h{n}", cores=self.plan.cores) for n in range(1, self.plan.hosts + 1)
+            Host(self, f"h{n}", self._disk / f"h{n}", cores=self.plan.cores, gpus=self.plan.gpus)
+            for n in range(1, self.plan.hosts + 1)
         ]
         self.ticks = [TickProcess(f"tick{n}", Clocks(self.world, f"c{n}")) for n in range(1, self.plan.ticks + 1)]
+        cluster = Cluster(self.plan.hosts, self.plan.cores, self.plan.gpus)
+        self._set_quota(cluster)
         self.people: list[Person | Operator] = [
-            Person(f"p{n}", self.world, self.judge, random.Random(f"person {seed} {n}"), self.plan.jobs)
+            Person(
+                f"p{n}",
+                self.world,
+                self.judge,
+                random.Random(f"person {seed} {n}"),
+                self.plan.jobs,
+                cluster,
+                self.plan.placed,
+            )
             for n in range(1, self.plan.users + 1)
         ]
         if self.plan.operated:
@@ -84,6 +96,13 @@ class Fleet:
         self._disasters = Disasters(self, chance)
         self._chance = chance
         self.world.after_step = lambda: bool(self.judge.seen.violations)
+
+    def _set_quota(self, cluster: Cluster) -> None:
+        """Before anything runs. Where a tick may work beside another, or sees too little, it may give too much."""
+        Bucket(self.shared.store, ambient=self.shared.clock).put(keys.workspace(LAB), cluster.lab)
+        blind = {Kind.STALE_LIST, Kind.DELAYED, Kind.DUPLICATED} & set(self.plan.rates)
+        if not blind and "tick's lock removed" not in self.plan.disasters:
+            self.judge.seen.quotas[LAB] = cluster.lab.quota
 
     def close(self) -> None:
         self._healed = True

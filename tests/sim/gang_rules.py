@@ -1,4 +1,4 @@
-"""Rules about gangs: placed whole, started on one verdict or not at all, and what follows decided by all of their ends."""
+"""Rules about gangs: placed whole, started on one verdict or not at all, and what follows decided by all their ends."""
 
 from __future__ import annotations
 

@@ -15,11 +15,13 @@ from typing import Protocol
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, StoreError
 from stado_like.job import keys
+from stado_like.job.hardware import Device
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity
 from stado_like.store.clock import StoreClock
 from stado_worker.agent import Agent, AgentOptions
 from stado_worker.machine import cpu
+from stado_worker.machine.described import Hardware
 from stado_worker.machine.identity import WorkerHome
 from stado_worker.machine.room import LiveRoom, Total
 from stado_worker.nursery import LaunchUnknown, NurseryFailed
@@ -41,6 +43,7 @@ from tests.sim.world import Actor, Crash, World
 
 MIB = 1 << 20
 POLL_S = 3.0
+RACK = "topology.stado.io/rack"
 
 
 class Grounds(Protocol):
@@ -99,11 +102,12 @@ class Supervisor:
 class Host:
     """`name` is the worker's id. `machine` tells a re-imaged machine from the one that had its id before."""
 
-    def __init__(self, grounds: Grounds, name: str, disk: Path, *, cores: int = 3) -> None:
+    def __init__(self, grounds: Grounds, name: str, disk: Path, *, cores: int = 3, gpus: int = 0) -> None:
         self.grounds = grounds
         self.name = name
         self.disk = disk
         self.cores = cores
+        self.gpus = gpus
         self.clocks = Clocks(grounds.world, name)
         self.machine = f"machine-{name}-1"
         self.supervisors: dict[str, Supervisor] = {}
@@ -180,7 +184,8 @@ class Host:
             scratch=self._home.attempts,
             machine_id=self.machine,
             nonce=ambient.token(),
-            labels={"pool": "a" if self.name == "h1" else "b"},
+            labels={"pool": "a" if self.name == "h1" else "b", RACK: "r1" if self.name in ("h1", "h2") else "r2"},
+            hardware=Hardware(tuple(Device(id=f"{self.name}-{n}", index=n) for n in range(self.gpus))),
         )
         options = AgentOptions(
             worker=self.name,
@@ -300,8 +305,19 @@ class Host:
         process = Process(world, read.a, script, world.now_s, world.now_s + script.runs_s, on_end=wake)
         self.processes[str(read.a)] = process
         world.say(f"process {read.a} starts on {self.name}")
+        self._judge_room(read)
         self.grounds.judge.started(read.a, supervisor.name, read.task.claim.nonce)
         return process
+
+    def _judge_room(self, read: Read) -> None:
+        """What runs on this machine asks for no more than it has."""
+        terms = self.grounds.judge.seen.terms
+        living = [one.attempt for one in self.processes.values() if one.is_alive and one.attempt.job in terms]
+        asks = [terms[a.job].for_rank(a.rank).ask for a in living]
+        cpu, gpus = sum(ask.cpu_millis for ask in asks), sum(ask.gpus for ask in asks)
+        if cpu > self.cores * 1000 or gpus > self.gpus:
+            what = f"{cpu} of {self.cores * 1000}, and {gpus} of {self.gpus} GPUs, by {sorted(map(str, living))}"
+            self.grounds.judge.seen.violate("machines carry what runs", f"{read.a} on {self.name}: {what}")
 
     def _judge_place(self, read: Read) -> None:
         """Whether a task may be here: what its job asks of a machine holds of this one."""

@@ -16,6 +16,7 @@ from stado_like.job.states import TERMINAL_JOB
 from stado_like.job.terms import terms_of
 from stado_like.reading.view import read_job
 from tests.sim.checkers import Judge
+from tests.sim.placed_jobs import Cluster, placed
 from tests.sim.plan import in_company, some_job
 from tests.sim.world import World
 
@@ -33,6 +34,9 @@ class Person:
     judge: Judge
     chance: random.Random
     jobs_left: int
+    cluster: Cluster
+    places: bool = False
+    """Whether some of the jobs are such that a tick must decide where they run."""
     doing: Errand | None = None
     mine: list[JobId] = field(default_factory=list)
     let_go: set[JobId] = field(default_factory=set)
@@ -69,13 +73,13 @@ class Person:
             self.world.pause(self.chance.uniform(0.5, 5.0))
 
     def _endless(self) -> list[JobId]:
-        """Jobs that never end by themselves: services, and those that nobody here can start."""
+        """Jobs that never end by themselves: services, and those that no machine here can take."""
         found = []
         for j in self.mine:
             if j in self.let_go or j in self.judge.seen.buried:
                 continue  # of one that was deleted the terms are those of whoever used its name since
             terms = self.judge.seen.terms[j]
-            if (terms.service or terms.held or terms.ask.needs):
+            if terms.service or terms.ask.needs or self.cluster.never_takes(terms):
                 found.append(j)
         return found
 
@@ -88,7 +92,8 @@ class Person:
             # Its own dice: which jobs there are depends on the run, and must not move what else is thrown.
             company = random.Random(f"{request_id} {self.chance.random()}")
             known = [str(j) for j in self.judge.seen.jobs]
-            return self._submits(in_company(some_job(self.chance), company, known), request_id)
+            document = in_company(some_job(self.chance), company, known)
+            return self._submits(placed(document, company, self.cluster) if self.places else document, request_id)
         if not self.mine:
             return None
         j = self.chance.choice(self.mine)

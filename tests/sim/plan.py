@@ -64,11 +64,16 @@ class Plan:
     rates: Mapping[Kind, float]
     operated: bool = False
     """Whether somebody requeues tasks, closes machines and pauses the queue."""
+    placed: bool = False
+    """Whether there are gangs, urgent work, totals to split and a workspace with a quota."""
+    gpus: int = 0
+    """On each machine."""
 
     @classmethod
     def of(cls, seed: int) -> Plan:
         chance = random.Random(f"plan {seed}")
         kinds = [kind for kind in HIGHEST if chance.random() < 0.4]
+        of_placement = random.Random(f"placed {seed}")
         return cls(
             seed=seed,
             hosts=chance.randint(1, 4),
@@ -82,6 +87,8 @@ class Plan:
             disasters=tuple(one for one in DISASTERS if chance.random() < 0.35),
             rates={kind: HIGHEST[kind] * chance.uniform(0.1, 1.0) for kind in kinds},
             operated=chance.random() < 0.5,
+            placed=of_placement.random() < 0.6,
+            gpus=of_placement.choice((0, 1, 2)),
         )
 
 
@@ -97,7 +104,7 @@ def some_job(chance: random.Random) -> dict[str, Any]:
     else:
         spec["task_template"] = _some_task(chance)
     if kind > 0.92:
-        spec["start"] = "Gang"  # nobody places it: its owner cancels it in the end
+        spec["start"] = "Gang"
     elif kind > 0.85:
         spec["lifetime"] = "Service"
     elif kind > 0.75:

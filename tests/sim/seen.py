@@ -14,9 +14,11 @@ from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, End, Final, Heartbeat, Job, Order
+from stado_like.job.split import Split, decided
 from stado_like.job.states import Cause, Decision, JobState, TaskState
 from stado_like.job.terms import Terms, terms_of
 from stado_like.job.wanted import Wanted
+from stado_like.job.workspace import Quota
 from tests.sim.fault_store import Change, SharedBucket
 from tests.sim.seen_gangs import GangsSeen
 
@@ -74,6 +76,8 @@ class Seen:
     reported: dict[JobId, str] = field(default_factory=dict)
     ordered: set[tuple[str, AttemptId, Cause]] = field(default_factory=set)
     """Orders that came in time: of which worker, about what."""
+    quotas: dict[str, Quota] = field(default_factory=dict)
+    """What is never exceeded where no tick can be mistaken about what runs."""
     gangs: GangsSeen = field(default_factory=GangsSeen)
     placed: set[tuple[str, AttemptId]] = field(default_factory=set)
     """Orders to start that came in time: to which worker, which attempt."""
@@ -191,6 +195,9 @@ class Seen:
             self.beats_after_end[a] += a in self.ends
             if codec.decode(Heartbeat, change.after, change.key).state is TaskState.RUNNING:
                 self.ran[j].add(a.rank)
+        if status.kind == "shape" and change.after is not None and j in self.jobs:
+            split = codec.decode(Split, change.after, change.key)
+            self.terms[j] = terms_of(decided(self.jobs[j].document, split))
         if status.kind in ("verdict", "final") and change.after is not None:
             self.over_at.setdefault(j, self.tick)
         if status.kind == "final" and change.after is not None:

@@ -1,4 +1,4 @@
-"""What an observer has seen of gangs: who was placed together, who was ready, which verdict came, who holds what room."""
+"""What an observer has seen of gangs: who was placed together, who was ready, which verdict came, and who claimed."""
 
 from __future__ import annotations
 
