@@ -39,7 +39,7 @@ def _started_alone(yard: Yard, b: Bucket) -> None:
     j = submit_gang(b)
     place(b, j)
     take_ordered(b, "w0")
-    end_member(b, attempt(j), Cause.FAILURE)  # says that it ran
+    end_member(b, attempt(j), Cause.FAILURE, ran=True)
 
 
 CASES: tuple[tuple[str, Make, bool], ...] = (

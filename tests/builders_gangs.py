@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stado_like.bucket import claim as claiming
-from stado_like.bucket import gang, order, ordered_place
+from stado_like.bucket import gang, generations, order, ordered_place
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Over, Unsure
 from stado_like.bucket.end import Seen, end_attempt
@@ -105,21 +105,30 @@ def start(bucket: Bucket, j: JobId, count: int | None = None) -> int:
     return g
 
 
-def end_member(bucket: Bucket, a: AttemptId, cause: Cause = Cause.NONE, reason: str = "", ran_s: float = 1.0) -> End:
-    """End and settle a member as its supervisor does."""
+def end_member(
+    bucket: Bucket, a: AttemptId, cause: Cause = Cause.NONE, reason: str = "", ran_s: float = 1.0, *, ran: bool = False
+) -> End:
+    """End and settle a member as its supervisor does. `ran`: it says that it ran, whatever the barrier says."""
     job = bucket.job(a.job)
     assert job is not None
     claim, now = bucket.claim(a), bucket.now()
+    generation = claim.record.generation if claim is not None else 0
+    placement, verdict = (
+        generations.read_placement(bucket, a.job, generation),
+        generations.read_barrier(bucket, a.job, generation),
+    )
+    ran = ran or placement is None or not placement.barrier or (verdict is not None and verdict.go)
+    began_at = now - ran_s if ran else 0.0
     code = {Cause.NONE: 0, Cause.FAILURE: 1}.get(cause)
     seen = Seen(
         worker=f"w{a.rank}",
         claimed_at=now - ran_s,
-        started_at=now - ran_s,
-        running_at=now - ran_s,
+        started_at=began_at,
+        running_at=began_at,
         ended_at=now,
         exit_code=code,
         by=f"w{a.rank}",
-        generation=claim.record.generation if claim is not None else 0,
+        generation=generation,
     )
     said = reason or (reasons.exited(code) if code is not None else cause.value)
     done = end_attempt(bucket, a, bucket.terms(job).for_rank(a.rank), Ended(cause, said, ran_s), seen)

@@ -59,10 +59,14 @@ def queue_again(bucket: Bucket, job: Job, terms: Terms, standing: Standing) -> l
     """The next attempts of a generation that has wholly ended and starts again."""
     if standing.whole is None or not standing.whole.restart:  # guard: the complete set decides
         return []
+    following = [one.attempt.next for _, one in sorted(standing.ended.items())]
+    there = bucket.present(*(entries.open_key(job, terms, a) for a in following))
     queued = []
-    for one in standing.ended.values():
-        following = one.attempt.next
-        if any(bucket.present(keys.running(following), keys.end(following))):
+    for a in (a for a, is_there in zip(following, there, strict=True) if not is_there):
+        if any(bucket.present(keys.running(a), keys.end(a))):
             continue
-        queued.append(entries.enqueue(bucket, job, terms, following))
+        before = a.previous
+        assert before is not None
+        bucket.drop(*entries.all_keys(job, terms, before, None))  # whoever ended it unclaimed may have died over it
+        queued.append(entries.enqueue(bucket, job, terms, a))
     return queued
