@@ -12,21 +12,25 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 
 from stado_like.job.ids import AttemptId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Near, Running, Spot, Unit
 from stado_like.planning.fit import Machine, copies, fits, takes
 from stado_like.planning.leaving import leaving
+from stado_like.planning.packing import kinds_of
 from stado_like.planning.topology import Assigned, assign
 
 SETS_TRIED = 2_000
-"""On one machine; of more, some are not looked at."""
+"""Of one size, on one machine; where there are more, a guess is thinned out instead."""
 SINGLES_TRIED = 64
 THINNED_AT_ONCE = 128
 """A set is thinned in so many pieces, then in smaller ones."""
 
 Where = Mapping[AttemptId, str]
+Amounts = tuple[int, int, int]
+"""Thousandths of a core, bytes, GPUs."""
 Cost = tuple[int, float, int, tuple[AttemptId, ...]]
 
 
@@ -122,8 +126,8 @@ class Search:
     def _options(self, groups: Sequence[Group]) -> list[tuple[Group, ...]]:
         """On each machine: whom it takes to make room for one member, and for as many as possible. What costs least
         for each member first."""
-        kinds = self._unit.members
-        ask = min((one.ask for one in kinds), key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes))
+        members = len(self._unit.members)
+        ask = min((one.ask for one in self._unit.members), key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes))
         by_machine = _groups_by_machine(groups)
         found: list[tuple[float, float, str, int, tuple[Group, ...]]] = []
         for spot in self._spots:
@@ -131,8 +135,8 @@ class Search:
             if worker not in by_machine or worker in self._unit.avoid:
                 continue
             on = _On(spot, by_machine[worker], ask)
-            already = copies(spot.machine, ask, len(kinds))
-            most = copies(on.without(on.groups), ask, len(kinds))
+            already = copies(spot.machine, ask, members)
+            most = copies(on.without(on.groups), ask, members)
             for count in sorted({already + 1, most}):
                 if already < count <= most:
                     chosen = on.enough_for(count)
@@ -155,18 +159,19 @@ class Search:
 
     def _thinned(self, chosen: tuple[Group, ...]) -> tuple[Group, ...]:
         """Without whom the unit starts all the same, the costliest first."""
-        where = self.where(chosen)
+        spots = self._with_room(chosen)
+        where = self._where(chosen, spots)
         used = set(where.values()) if where is not None else set()
         on_used = tuple(group for group in chosen if used & group.on.keys())
-        if on_used and self.where(on_used) is not None:
-            chosen = on_used
+        if on_used and self._where(on_used, spots) is not None:
+            chosen, spots = on_used, self._with_room(on_used)
         chosen = tuple(sorted(chosen, key=cost_of_one, reverse=True))
         size = max(1, len(chosen) // THINNED_AT_ONCE)
         while True:
             at, before = 0, len(chosen)
             while at < len(chosen):
                 tried = chosen[:at] + chosen[at + size :]
-                if tried and self.where(tried) is not None:
+                if tried and self._where(tried, spots) is not None:
                     chosen = tried
                 else:
                     at += size
@@ -174,6 +179,18 @@ class Search:
                 return chosen
             if len(chosen) == before:
                 size //= 2
+
+    def _with_room(self, freed: Collection[Group]) -> list[Spot]:
+        """The machines that have room for a member when these are gone, or on which the job runs: the others do not
+        count, for these and for fewer."""
+        gone, job = _by_machine(freed), self._unit.job
+        asks = [kind.ask for kind in kinds_of(self._unit.members)]
+        found = []
+        for spot in self._spots:
+            then = _less(spot, gone.get(spot.machine.worker, ()))
+            if any(fits(then, ask) for ask in asks) or any(one.job == job for one in spot.running):
+                found.append(spot)
+        return found
 
 
 def cost_of_one(group: Group) -> Cost:
@@ -186,13 +203,12 @@ class _On:
     def __init__(self, spot: Spot, groups: Sequence[Group], ask: Ask) -> None:
         self.groups = tuple(sorted(groups, key=cost_of_one))
         self._spot, self._ask = spot, ask
-        machine = spot.machine
-        cpu, memory = takes(machine, ask)
-        gpus = 0 if ask.gpu_kind.share_gb else ask.gpus - machine.free_gpus
-        self._short = (cpu - machine.free_cpu_millis, memory - machine.free_memory_bytes, gpus)
+        cpu, memory = takes(spot.machine, ask)
+        self._asked = (cpu, memory, 0 if ask.gpu_kind.share_gb else ask.gpus)
+        self._free = (spot.machine.free_cpu_millis, spot.machine.free_memory_bytes, spot.machine.free_gpus)
         self._gives = {id(group): self._room_of(group) for group in self.groups}
 
-    def _room_of(self, group: Group) -> tuple[int, int, int]:
+    def _room_of(self, group: Group) -> Amounts:
         here = group.on[self._spot.machine.worker]
         room = [takes(self._spot.machine, one.ask) for one in here]
         return sum(cpu for cpu, _ in room), sum(memory for _, memory in room), sum(one.ask.gpus for one in here)
@@ -201,42 +217,44 @@ class _On:
         worker = self._spot.machine.worker
         return _less(self._spot, [one for group in groups for one in group.on[worker]])
 
+    def _make_room(self, groups: Sequence[Group], count: int) -> bool:
+        """Sums first: most sets fail by them."""
+        if not self._add_up(groups, count):
+            return False
+        return copies(self.without(groups), self._ask, count) >= count
+
+    def _add_up(self, groups: Iterable[Group], count: int) -> bool:
+        gives = [self._gives[id(group)] for group in groups]
+        short = (wanted * count - free for wanted, free in zip(self._asked, self._free, strict=True))
+        return all(sum(one[i] for one in gives) >= needed for i, needed in enumerate(short))
+
     # ---- the fewest for one
 
     def fewest(self, best: tuple[Group, ...] | None) -> tuple[Group, ...] | None:
         """The cheapest set that makes room for one here, if it is cheaper than `best`."""
-        if not self._makes_room(self.groups):
+        if not self._make_room(self.groups, 1):
             return best
-        counts, tried = sorted(len(group.running) for group in self.groups), 0
+        sizes = sorted(len(group.running) for group in self.groups)
+        losses = sorted(group.lost_s for group in self.groups)
         for size in range(1, len(self.groups) + 1):
-            if best is not None and sum(counts[:size]) > cost_of(best)[0]:
-                return best
+            if best is not None and (sum(sizes[:size]), sum(losses[:size])) > cost_of(best)[:2]:
+                return best  # whatever comes now has more to stop, or as many and more to lose
             if not self._can_be_enough(size):
                 continue
+            if comb(len(self.groups), size) > SETS_TRIED:
+                guess = self.enough_for(1)
+                return guess if best is None or cost_of(guess) < cost_of(best) else best
             for chosen in combinations(self.groups, size):
-                tried += 1
-                if tried > SETS_TRIED:
-                    return self._guessed(best)
-                if self._adds_up(chosen) and (best is None or cost_of(chosen) < cost_of(best)):
-                    best = chosen if self._makes_room(chosen) else best
+                if (best is None or cost_of(chosen) < cost_of(best)) and self._make_room(chosen, 1):
+                    best = chosen
         return best
 
-    def _guessed(self, best: tuple[Group, ...] | None) -> tuple[Group, ...] | None:
-        guess = self.enough_for(1)
-        return guess if best is None or cost_of(guess) < cost_of(best) else best
-
-    def _makes_room(self, groups: Iterable[Group]) -> bool:
-        return fits(self.without(groups), self._ask)
-
     def _can_be_enough(self, size: int) -> bool:
-        """Whether the largest `size` of them add up in each number by itself."""
-        gives = self._gives.values()
-        largest = (sum(sorted((one[i] for one in gives), reverse=True)[:size]) for i in range(3))
-        return all(found >= short for found, short in zip(largest, self._short, strict=True))
-
-    def _adds_up(self, groups: Iterable[Group]) -> bool:
-        gives = [self._gives[id(group)] for group in groups]
-        return all(sum(one[i] for one in gives) >= self._short[i] for i in range(3))
+        """Whether the largest `size` of them add up, in each number by itself."""
+        for i, (wanted, free) in enumerate(zip(self._asked, self._free, strict=True)):
+            if sum(sorted((one[i] for one in self._gives.values()), reverse=True)[:size]) < wanted - free:
+                return False
+        return True
 
     # ---- for several
 
@@ -253,15 +271,14 @@ class _On:
         chosen = list(self.groups)
         for group in sorted(self.groups, key=lambda one: (*first_spared(one), str(one.running[0].attempt))):
             left = [one for one in chosen if one is not group]
-            if left and copies(self.without(left), self._ask, count) >= count:
+            if left and self._make_room(left, count):
                 chosen = left
         return tuple(chosen)
 
     def _use_of(self, group: Group) -> float:
-        """How much of what is short it gives."""
-        cpu, memory = takes(self._spot.machine, self._ask)
-        gives, asked = self._gives[id(group)], (cpu, memory, self._ask.gpus)
-        return sum(min(1.0, found / wanted) for found, wanted in zip(gives, asked, strict=True) if wanted)
+        """How much of what one member asks for it gives."""
+        gives = zip(self._gives[id(group)], self._asked, strict=True)
+        return sum(min(1.0, found / wanted) for found, wanted in gives if wanted)
 
 
 def _by_machine(groups: Iterable[Group]) -> dict[str, list[Running]]:

@@ -78,6 +78,14 @@ def test_victims_of_a_gang_are_within_the_network_it_needs() -> None:
     assert (names(found.victims), set(found.where.values())) == (["y-0", "z-0"], {"b", "c"})
 
 
+def test_whose_room_a_gang_makes_as_well_is_spared() -> None:
+    """The gang goes for the sake of two machines, and then two single tasks are one too many."""
+    gang = [task("batch", 1, rank=rank, gang=True) for rank in range(2)]
+    short, long = task("short", 1, running_at=NOW - 5), task("long", 1)
+    spots = [spot("p", 2, short, gang[0]), spot("q", 1, gang[1]), spot("r", 1, long)]
+    assert chosen(urgent(1, tasks=3), *spots) == ["batch-0", "batch-1", "short-0"]
+
+
 def test_many_small_tasks_on_one_machine_are_enough_and_none_too_many() -> None:
     small = [task(f"s{i:02}", 1, running_at=NOW - i) for i in range(64)]
     assert chosen(urgent(32), spot("a", 64, *small)) == [f"s{i:02}-0" for i in range(32)]
