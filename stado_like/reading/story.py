@@ -86,10 +86,17 @@ def _of_end(end: End) -> Iterator[Change]:
     began = end.worker and end.claimed_at and end.by != CLAIMER  # whose gate was shut: it never began
     if began and not any(one.state == TaskState.PREPARING.value for one in changes):
         yield _claimed(end.claimed_at)
+    if end.cause is Cause.UNDELIVERED and not end.worker:
+        changes = tuple(map(_never_claimed, changes))
     yield from changes
     last = changes[-1] if changes else None
     if end.is_final and (last is None or (last.state, last.reason) != (end.state.value, end.reason)):
         yield Change(state=end.state.value, reason=end.reason, at=end.ended_at, cause=end.cause.value)
+
+
+def _never_claimed(change: Change) -> Change:
+    """It was given to a worker that did not take it: nothing of it was lost."""
+    return replace(change, state=TaskState.ASSIGNED.value) if change.state == TaskState.DOWN.value else change
 
 
 def _claimed(at: float) -> Change:
