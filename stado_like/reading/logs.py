@@ -24,6 +24,7 @@ from stado_like.job import keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, LogTail
 from stado_like.job.spec.units import size_words
+from stado_like.job.states import Decision
 from stado_like.store.protocol import list_all
 
 RING_EVERY_S = 30.0
@@ -264,6 +265,7 @@ class TaskFollower:
     def __init__(self, bucket: Bucket, j: JobId, rank: int, n: int = 1, *, begin: int = 0) -> None:
         self.rank = rank
         self.done = False
+        self._by_gang = self._seen_over = False
         self._bucket = bucket
         self._follower = Follower(bucket, keys.AttemptId(j, rank, n), begin=begin)
 
@@ -279,12 +281,20 @@ class TaskFollower:
             came += [(n, one) for one in self._follower.step()]
             end = self._follower.ended
             if end is None:
+                self.done = self._by_gang and self._gang_is_over()
                 break
+            self._by_gang = end.decision is Decision.GANG
             if end.is_final:
                 self.done = True
             else:
                 self._follower = Follower(self._bucket, self._follower.attempt.next)
         return came
+
+    def _gang_is_over(self) -> bool:
+        """Whether another attempt follows was for all members to decide: none does once their job is over. Asked twice,
+        since one may have begun and ended before the first answer."""
+        seen, self._seen_over = self._seen_over, any(self._bucket.present(keys.final(self._follower.attempt.job)))
+        return seen
 
 
 class JobFollower:

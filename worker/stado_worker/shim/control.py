@@ -130,7 +130,7 @@ class Control:
         self._running_boot_s = self._ambient.boot_s()
         with life.lock:
             life.running_at = life.now()
-        life.move(Event.RUN, reasons.RUNNING, beat=False)
+        life.move(Event.RUN, reasons.RUNNING, beat=self.at_barrier)  # whoever beat before it ran tells at once
         return 0.0
 
     def _prepared(self) -> bool:
