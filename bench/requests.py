@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
@@ -61,6 +62,10 @@ class CountingStore:
         self._count("put", key)
         return self.inner.put(key, body)
 
+    def put_file(self, key: str, file: BinaryIO) -> Write:
+        self._count("put", key)
+        return self.inner.put_file(key, file)
+
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         self._count("replace", key)
         return self.inner.replace(key, body, etag)
@@ -73,6 +78,10 @@ class CountingStore:
         found = self.inner.get_if_changed(key, etag)
         self._count("304" if isinstance(found, Unchanged) else "get", key)
         return found
+
+    def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
+        self._count("get", key)
+        return self.inner.get_range(key, start, size_bytes)
 
     def head(self, key: str) -> Stat | None:
         self._count("head", key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from stado_like.bucket import order, pausing, workers
+from stado_like.bucket import cancel, order, pausing, workers
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Capacity, End
@@ -81,6 +81,28 @@ def test_drain_moves_a_running_task_and_spends_nothing(rig: Rig) -> None:
     assert b"attempt=2 cause=moved reason=Moved off machine w1: it is being drained" in rig.output(j, n=2)
     assert rig.bucket.end(AttemptId(done, 0, 2)) is None
     assert "Traceback" not in second.said()
+
+
+def test_drained_worker_puts_a_resident_job_back_and_another_runs_it_again(rig: Rig) -> None:
+    """It is put back, not stopped: nothing is spent, not even an eviction, however often machines close."""
+    rig.worker("w1", *ROOM)
+    spends_none = {"max_retries_preemption": 0}
+    j = rig.submit("serves", waits(rig, "serves"), lifetime="Service", resident=True, resilience=spends_none)
+    for n, (here, there) in enumerate((("w1", "w2"), ("w2", "w1")), start=1):
+        assert rig.running(j, n=n).worker == here
+        if n == 1:
+            rig.worker("w2", *ROOM)
+        workers.drain(rig.bucket, here, by="ada")
+        end = rig.end(j, n=n, within_s=15)
+        assert (end.outcome, end.cause, end.decision) == (Outcome.CANCELLED, Cause.MOVED, Decision.RETRY)
+        assert nothing_spent(end) and end.budgets.preemptions == 0
+        assert rig.running(j, n=n + 1).worker == there
+        workers.uncordon(rig.bucket, here, by="ada")
+        cordoned(rig, here)
+    assert rig.bucket.verdict(j) is None
+    assert b"attempt=" not in rig.output(j, n=3)
+    cancel.cancel_job(rig.bucket, j)
+    assert rig.end(j, n=3, within_s=15).cause is Cause.REQUESTED
 
 
 def test_requeue_starts_a_task_again_on_the_same_machine(rig: Rig) -> None:
