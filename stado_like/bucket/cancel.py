@@ -129,6 +129,8 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
             return False
         if not _end_queued(bucket, task.open, job, terms, stop.reason):
             return False
+    elif task.undecided:
+        return False  # its gang decides; where it starts again, its next attempt meets the stop
     _drop_left_entry(bucket, j, task, job, terms)
     bucket.drop(keys.cancel_index(j, rank))
     return True

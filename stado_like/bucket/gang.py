@@ -234,6 +234,9 @@ def tend(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Tended:
     standing = generations.look_at(bucket, j, terms)
     if any(bucket.present(keys.verdict(j), keys.tombstone(j))):
         return done  # whoever carries the verdict out ends what is queued
+    if standing.whole is not None and standing.whole.restart and _next_has_ended(bucket, standing):
+        _begin_to_end(bucket, terms, standing)
+        standing = generations.look_at(bucket, j, terms)
     if standing.placement is not None and not standing.doomed:
         _bring_together(bucket, job, terms, standing, done)
         if done.aborted:
@@ -246,6 +249,17 @@ def tend(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Tended:
     done.queued = gang_ends.queue_again(bucket, job, terms, standing)
     done.waits = _waits(terms, standing, bucket.now())
     return done
+
+
+def _next_has_ended(bucket: Bucket, standing: Standing) -> bool:
+    """Whether a member was stopped by a person, or gave up waiting, since all of them had ended."""
+    return any(bucket.present(*(keys.end(one.attempt.next) for one in standing.ended.values())))
+
+
+def _begin_to_end(bucket: Bucket, terms: Terms, standing: Standing) -> None:
+    """A generation that places nobody: what has ended already is an end of it, and decides with the others'."""
+    members = tuple(one.attempt.next for one in standing.ended.values())
+    _create(bucket, terms, standing, Waits(standing.g + 1, members, together=False, least=1), {})
 
 
 def _bring_together(bucket: Bucket, job: Job, terms: Terms, standing: Standing, done: Tended) -> None:

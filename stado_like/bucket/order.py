@@ -155,6 +155,8 @@ def requeue(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str = 
     if not 0 <= rank < terms.tasks:
         raise NotFound(f"the job {j} has {terms.tasks} tasks, 0 to {terms.tasks - 1}; there is no {rank}")
     task = load.task_now(bucket, j, rank, load.list_status(bucket, j, keys.task_status(j, rank)))
+    if task.undecided:
+        return Requeued(keys.AttemptId(j, rank, task.last_n + 1), Requeue.WAITS)
     if task.open is None or (terms.several and bucket.final(j) is not None):
         raise Conflict(
             f"task {rank} of {j} has ended already", f"`stado job rerun {j.name}` runs it all again.", code="TASK_ENDED"

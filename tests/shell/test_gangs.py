@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stado_like.bucket import cancel, claim, gang, generations, mend
+from stado_like.bucket import cancel, claim, gang, generations, mend, order
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Over
 from stado_like.job import codec, gang_keys, keys, reasons
@@ -310,6 +310,24 @@ def test_person_stops_one_member_that_waits_and_the_gang_is_over(bucket: Bucket)
     view = read_job(bucket, j)
     assert view.state is JobState.CANCELLED, view
     assert bucket.store.list("queued/").rows == ()
+
+
+def test_person_stops_a_member_between_two_generations_and_the_gang_is_over(bucket: Bucket) -> None:
+    j = submit_gang(bucket)
+    start(bucket, j)
+    end_member(bucket, attempt(j, 1), Cause.FAILURE)
+    cancel.stop_task(bucket, j, 1)
+    assert order.requeue(bucket, j, 1).how is order.Requeue.WAITS
+    stop_all(bucket, j, attempt(j, 1))
+    job = bucket.job(j)
+    assert job is not None
+    assert cancel.carry_out_stop(bucket, j, 1, job, bucket.terms(job))
+    tend(bucket, j)
+    mend.mend_job(bucket, j, since=bucket.now(), claimed={}, waiting={})
+    view = read_job(bucket, j)
+    assert view.state is JobState.CANCELLED, view
+    assert [one.state for one in view.tasks] == [TaskState.COSCHED_FAILED, TaskState.CANCELLED]
+    assert bucket.store.list("queued/").rows == bucket.store.list(keys.OPEN).rows == ()
 
 
 ALONE = {"on_failure": "RestartTask"}
