@@ -45,6 +45,7 @@ from stado_like.reading import logs
 from stado_like.reading.awaiting import Awaited
 from stado_like.reading.listing import Listing, Wanted, list_deleted, list_jobs
 from stado_like.reading.logs import JobFollower, Part, TaskFollower
+from stado_like.reading.named import read_named
 from stado_like.reading.queue import QueueStatus, queue_status
 from stado_like.reading.resolve import Meant, no_such_job, resolve
 from stado_like.reading.shapes import JobRow, JobView, TaskView
@@ -228,6 +229,8 @@ class Client:
         return terms_of(self._read(self.resolve(job)).document)
 
     def view(self, job: Words) -> JobView:
+        if isinstance(job, str):
+            return read_named(self.bucket, job, self.workspace)
         return read_job(self.bucket, self.resolve(job))
 
     def task(self, job: Words, rank: int) -> TaskView:

@@ -37,6 +37,11 @@ class Listed:
     standing: Standing | None = None
     """Of a gang, once somebody asked."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a rank has a heartbeat of an attempt of which no end is listed."""
+        return any(max(ns) > max(self.ends.get(rank, {0}), default=0) for rank, ns in self.beats.items() if ns)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskNow:

@@ -263,6 +263,11 @@ def status_of(j: JobId) -> str:
     return f"{STATUS}{j.folder}/"
 
 
+def statuses_of_name(workspace: str, name: str) -> str:
+    """The prefix under which the status of every incarnation of a name lies."""
+    return f"{STATUS}{workspace}/{name}."
+
+
 def task_status(j: JobId, rank: int) -> str:
     return f"{STATUS}{j.folder}/{rank:05d}/"
 

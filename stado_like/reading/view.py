@@ -10,7 +10,8 @@ their job.
     running/<a>               claimed, no heartbeat yet: Preparing
     none of them              Pending: why is in `reading/waiting`
 
-A finished one-task job costs a GET of the job, a HEAD of its tombstone, a LIST of its status and a GET per end.
+A finished one-task job costs a LIST of its status, a GET of the job, a HEAD of its tombstone and a GET per end; a
+running one a GET of its heartbeat and a look for its end instead of the last two.
 """
 
 from __future__ import annotations
@@ -66,9 +67,12 @@ class Reading:
     job waits for."""
 
 
-def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None) -> JobView:
-    """The job as it is now. Raises `NotFound`, `StoreUnavailable`, `BadRecord`."""
-    reading = _open(bucket, j, around)
+def read_job(
+    bucket: Bucket, j: JobId, *, around: Surroundings | None = None, listed: Listed | None = None
+) -> JobView:
+    """The job as it is now. `listed`: the rows of its status, if somebody has just listed them. Raises `NotFound`,
+    `StoreUnavailable`, `BadRecord`."""
+    reading = _open(bucket, j, around, listed)
     now = bucket.now()
     tasks = [_labelled(reading, one) for one in _tasks(reading, now)]
     rolled = _job_state(reading, tasks)
@@ -123,14 +127,14 @@ def no_such_task(job: Job, terms: Terms, rank: int) -> NotFound:
     )
 
 
-def _open(bucket: Bucket, j: JobId, around: Surroundings | None) -> Reading:
+def _open(bucket: Bucket, j: JobId, around: Surroundings | None, listed: Listed | None = None) -> Reading:
+    listed = load.list_status(bucket, j) if listed is None else listed
     job = bucket.job(j)
     # The object of a deleted job is back for a moment when its name is used again, or a request comes late: only the
-    # tombstone tells.
-    if job is None or any(bucket.present(keys.tombstone(j))):
+    # tombstone tells. But for a job with an attempt that goes on: nobody deletes a job before it is over.
+    if job is None or (not listed.goes_on and any(bucket.present(keys.tombstone(j)))):
         raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
     terms = bucket.terms(job)
-    listed = load.list_status(bucket, j)
     final = bucket.final(j) if terms.several else None
     over = final is not None
     verdict = bucket.verdict(j) if "verdict" in listed.own and not over else None

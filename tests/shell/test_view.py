@@ -14,9 +14,7 @@ from stado_like.errors import NotFound
 from stado_like.job import keys, reasons
 from stado_like.job.records import Room, TickLock
 from stado_like.job.states import TABLE, Cause, JobState, TaskState
-from stado_like.reading.resolve import resolve
 from stado_like.reading.view import job_json, read_job, read_task
-from stado_like.store.meter import Meter
 from tests import builders_jobs as build
 from tests.builders_jobs import Clock, attempt, beat, claim, end, run, submit
 
@@ -29,20 +27,6 @@ def clock() -> Clock:
 @pytest.fixture
 def bucket(clock: Clock) -> Bucket:
     return build.make_bucket(clock)
-
-
-def test_show_finished_one_task_job_costs_at_most_five_requests(clock: Clock) -> None:
-    meter = Meter()
-    bucket = build.make_bucket(clock, meter)
-    j = submit(bucket)
-    run(bucket, attempt(j))
-    reader = Bucket(bucket.store, ambient=clock)
-    before = meter.snapshot()
-    view = read_job(reader, resolve(reader, "train", "default"))
-    asked = meter.snapshot() - before
-    assert view.state is JobState.COMPLETED
-    assert asked.total <= 5, asked
-    assert asked.counts == {"list": 2, "get": 2, "head": 1}
 
 
 def test_reading_writes_nothing(bucket: Bucket, clock: Clock) -> None:
@@ -282,9 +266,7 @@ TASK_SHAPE = {
     "exit_code": "NoneType",
     "signal": "NoneType",
     "last_failure": {"exit_code": "int", "reason": "str", "log": "str"},
-    "labels": {
-        "astraeus.io/created-by": "str", "job.astraeus.io/name": "str", "job.astraeus.io/replica-index": "str"
-    },
+    "labels": {"astraeus.io/created-by": "str", "job.astraeus.io/name": "str", "job.astraeus.io/replica-index": "str"},
     "stall": "NoneType",
     "progress": "NoneType",
     "progress_at": "NoneType",
