@@ -244,6 +244,13 @@ def fenced_itself(times: int, last: str) -> str:
     return f"no process could be started here, {times} times in a row; the last: {last}; it waits for a person"
 
 
+def would_not_die(attempt: str, pids: tuple[int, ...], others: int) -> str:
+    """By a worker that takes nothing while processes of an ended attempt are left."""
+    more = f", nor would those of {others} more" if others else ""
+    those = ", ".join(map(str, pids))
+    return f"processes {those} of {attempt} would not die, even killed{more}; their room is not free"
+
+
 def running(running_count: int, total: int, serving: bool) -> str:
     return f"{running_count} of {total} workers {'serving' if serving else 'running'}"
 

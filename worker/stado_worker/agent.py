@@ -99,6 +99,7 @@ class Agent:
         attempts, boot_id = self._options.home.attempts, self._ambient.boot_id
         found = recovery.look_through(attempts, boot_id, self._holdings.__contains__, self._log)
         self._unread = found.unread
+        self._offer.undying.recover(attempts, boot_id)
         for holding in found.holdings:
             self._take_over(holding)
         return len(self._holdings)
@@ -205,6 +206,7 @@ class Agent:
                     raise
                 continue
             self._forget(holding)
+            self._offer.undying.ended(holding.folder, holding.ask, holding.stuck, self._ambient.boot_id)
             self._offer.note_delivery(now_s, delivered=not ending.undelivered, why=ending.why)
             for key in ending.entries:
                 self._candidates.offer(key)

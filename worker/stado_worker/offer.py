@@ -22,6 +22,7 @@ from stado_worker.machine.disk import disk_pressure
 from stado_worker.machine.room import LiveRoom
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup
+from stado_worker.undying import Undying
 
 BROADCAST_EVERY_S = 20.0
 PROMISE_S = 25.0
@@ -61,6 +62,7 @@ class Offer:
     """Of the holds that it obeys; `echo`: of those that named this machine, which somebody waits to hear of."""
     echo: str = ""
     due_s: float = 0.0
+    undying: Undying = field(default_factory=Undying)
     _closed: str = ""
     _disk_due_s: float = 0.0
     _resting: str = ""
@@ -75,6 +77,8 @@ class Offer:
 
     def sample(self, now_s: float, reserved: Reserved) -> None:
         """Called at every step: notes what is reserved, and measures now and then."""
+        self.undying.look()
+        reserved = [*reserved, *self.undying.reserved]
         self.room.sample(now_s, sum(self._takes(ask)[0] for _, ask in reserved))
         if self._resting and now_s >= self._rest_until_s:
             self._resting = ""
@@ -110,7 +114,7 @@ class Offer:
     @property
     def closed(self) -> str:
         cordoned = f"cordoned: {self.wanted.why}" if self.wanted.cordoned else ""
-        return cordoned or self._closed or self._fenced or self._resting
+        return cordoned or self._closed or self._fenced or self.undying.why or self._resting
 
     @property
     def _keeps_off(self) -> str:
@@ -122,6 +126,7 @@ class Offer:
         return reasons.refuses_work(self.closed) if self.closed else ""
 
     def machine(self, reserved: Reserved) -> Machine:
+        reserved = [*reserved, *self.undying.reserved]
         taken = [(folder.attempt_id, *self._takes(ask)) for folder, ask in reserved]
         uses = [(held_bytes, self._used.get(attempt_id, 0)) for attempt_id, _, held_bytes in taken]
         free = self.room.free(sum(cpu for _, cpu, _ in taken), sum(held for held, _ in uses), memory.growth_bytes(uses))

@@ -161,6 +161,13 @@ class AttemptDir:
     def read_order(self) -> Record | None:
         return self._read("order")
 
+    def write_stuck(self, record: Record) -> None:
+        """What would not die."""
+        self._write("stuck", record, False)
+
+    def read_stuck(self) -> Record | None:
+        return self._read("stuck")
+
     def write_done(self, record: Record) -> None:
         self._write("done", record, False)
 

@@ -30,6 +30,7 @@ from stado_like.job.records import Doorbell, End, Heartbeat, Stop, Verdict
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
+from stado_worker import undying
 from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import process, report
 from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
@@ -236,6 +237,7 @@ class _Supervisor:
             self._folder.write_proc({"pid": self._ambient.pid, "leader": leader})
 
     def _keep_exit(self, over: Over) -> None:
+        undying.note(self._folder, over.stuck, self._ambient.boot_id)
         report.keep(self._folder, report.facts_of(self._read, self._life, over), fsync=self._read.task.fsync)
 
     def _drain(self) -> None:
