@@ -13,6 +13,7 @@ from stado_like.job.states import Cause
 from tests.sim.fleet import Fleet
 
 JOBS_TOLD = ("submitted", "acknowledged", "ended", "cancelled", "deleted")
+PLACING_TOLD = ("placed", "went", "aborted", "joined", "attempts ordered", "attempts preempted", "totals split")
 ATTEMPTS_TOLD = ("started", "ended", "reaped", "undelivered")
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 
@@ -28,6 +29,7 @@ class Tally:
     disasters: Counter[str] = field(default_factory=Counter)
     jobs: Counter[str] = field(default_factory=Counter)
     attempts: Counter[str] = field(default_factory=Counter)
+    placing: Counter[str] = field(default_factory=Counter)
     found: dict[int, str] = field(default_factory=dict)
 
     def add(self, fleet: Fleet) -> None:
@@ -53,6 +55,17 @@ class Tally:
             undelivered=sum(1 for end in seen.end_records.values() if end.cause is Cause.UNDELIVERED),
             refused=seen.refused_ends,
         )
+        self.placing.update(
+            {
+                "placed": len(seen.gangs.placements),
+                "went": sum(one.go for one in seen.gangs.barriers.values()),
+                "aborted": sum(not one.go for one in seen.gangs.barriers.values()),
+                "joined": len(seen.gangs.joins),
+                "attempts ordered": len(seen.placed),
+                "attempts preempted": sum(end.cause is Cause.PREEMPTED for end in seen.end_records.values()),
+                "totals split": seen.splits,
+            }
+        )
 
     def merge(self, other: Tally) -> None:
         self.seeds += other.seeds
@@ -63,6 +76,7 @@ class Tally:
             (self.disasters, other.disasters),
             (self.jobs, other.jobs),
             (self.attempts, other.attempts),
+            (self.placing, other.placing),
         ):
             mine.update(theirs)
         self.found.update(other.found)
@@ -77,6 +91,7 @@ class Tally:
             *((f"disaster: {kind}", count) for kind, count in sorted(self.disasters.items())),
             *((f"jobs {what}", self.jobs[what]) for what in JOBS_TOLD),
             *((f"attempts {what}", self.attempts[what]) for what in ATTEMPTS_TOLD),
+            *((f"gangs {what}" if " " not in what else what, self.placing[what]) for what in PLACING_TOLD),
             ("lost", self.jobs["lost"]),
             ("committed twice", broken["one_end_per_attempt"]),
             ("zombie commits refused", self.attempts["refused"]),

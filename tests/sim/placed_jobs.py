@@ -39,7 +39,14 @@ class Cluster:
         most = self.lab.quota.max_cpus if terms.workspace == LAB else self.total
         together = (terms.least or terms.tasks) if terms.barrier else 1
         beyond = together * max(1, terms.ask.cpu_millis // 1000) > (most or 0)
-        return beyond or terms.ask.gpus > self.hosts * self.gpus or (bool(terms.ask.apart) and together > self.hosts)
+        return beyond or not self._has_gpus(terms) or (bool(terms.ask.apart) and together > self.hosts)
+
+    def _has_gpus(self, terms: Terms) -> bool:
+        """A total is split evenly, over at most all machines."""
+        each = terms.ask.gpus
+        if terms.shaped:
+            return each <= self.gpus
+        return any(each % n == 0 and each // n <= self.gpus for n in range(1, self.hosts + 1))
 
 
 def placed(document: dict[str, Any], chance: random.Random, cluster: Cluster) -> dict[str, Any]:
@@ -52,6 +59,8 @@ def placed(document: dict[str, Any], chance: random.Random, cluster: Cluster) ->
         if kind < 0:
             dress(document, chance, cluster)
             break
+    if chance.random() < 0.25:
+        document["spec"]["task_template"]["args"][0] = f"{chance.uniform(60, 200):.2f}"
     if chance.random() < 0.3:
         runs_s = float(document["spec"]["task_template"]["args"][0])
         document["spec"]["task_template"]["time_limit_seconds"] = int(runs_s * chance.uniform(0.9, 3.0)) + 10
@@ -109,7 +118,7 @@ def _urgent(document: dict[str, Any], chance: random.Random, cluster: Cluster) -
     """A whole machine, at once."""
     spec = document["spec"]
     spec["priority"] = chance.choice((10, 20))
-    spec["task_template"].setdefault("requested_resources", {})["cpu_cores"] = cluster.cores
+    spec["task_template"].setdefault("requested_resources", {})["cpu_cores"] = chance.randint(1, cluster.cores)
 
 
 def _guarded(document: dict[str, Any], chance: random.Random, cluster: Cluster) -> None:
@@ -137,12 +146,12 @@ def _beyond(document: dict[str, Any], chance: random.Random, cluster: Cluster) -
 
 Dress = Callable[[dict[str, Any], random.Random, Cluster], None]
 _KINDS: tuple[tuple[float, Dress], ...] = (
-    (0.2, _gang),
-    (0.1, _with_its_least),
-    (0.07, _restarts_whole),
-    (0.06, _near),
+    (0.19, _gang),
+    (0.08, _with_its_least),
+    (0.06, _restarts_whole),
+    (0.05, _near),
     (0.08, _total),
-    (0.14, _urgent),
+    (0.22, _urgent),
     (0.08, _guarded),
     (0.12, _of_the_lab),
     (0.03, _beyond),

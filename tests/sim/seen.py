@@ -88,6 +88,8 @@ class Seen:
     clocks_may_jump: bool = False
     late: set[str] = field(default_factory=set)
     """Keys whose present bytes came by a request that arrived late."""
+    splits: int = 0
+    """Totals that the scheduler split into tasks."""
     refused_ends: int = 0
     """Creates of an end that another's end refused: zombies that came too late."""
     violations: list[str] = field(default_factory=list)
@@ -197,6 +199,7 @@ class Seen:
                 self.ran[j].add(a.rank)
         if status.kind == "shape" and change.after is not None and j in self.jobs:
             split = codec.decode(Split, change.after, change.key)
+            self.splits += change.before is None
             self.terms[j] = terms_of(decided(self.jobs[j].document, split))
         if status.kind in ("verdict", "final") and change.after is not None:
             self.over_at.setdefault(j, self.tick)
