@@ -33,6 +33,7 @@ from tests.chaos.history import History, Line
 from tests.chaos.people import People
 from tests.chaos.watcher import Watcher
 from tests.chaos.weather import LossyProxy, RestartableServer, SmallDisk, lossy_proxy, restartable_seaweedfs
+from tests.chaos.wishes import Wishes
 from tests.process.rig import PYTHON, SHM, Rig
 from tests.servers import CREDENTIALS, Server
 
@@ -111,6 +112,7 @@ def run(plan: Plan, say: Say = lambda line: None, keep: Path | None = None) -> H
             plan.jobs_most,
         )
         faults = Faults(cluster, history, chance, place.server, place.network, disk, plan.workers[-1], plan.machines_go)
+        faults.wishes = Wishes(Bucket(open_store(place.plain_url)))
         begun_s = time.monotonic()
         cluster.start()
         watcher.start()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End
 from stado_like.job.states import Cause, Decision, JobState, Outcome
+from tests.chaos.company import COMPANY
 from tests.chaos.history import DEAFENING, OF_A_LAUNCH, OF_AN_ATTEMPT, SILENCING, Harm, History, Sent, Strike
 
 Rule = Callable[[History], Iterator[str]]
@@ -112,7 +113,8 @@ def _why_once_more(history: History, a: AttemptId) -> tuple[AttemptId, str, bool
         return a, f"{why}, its process was killed after its last line", True
     lost_one = end.cause in (Cause.MACHINE_LOST, Cause.UNDELIVERED)
     explained = lost_one and (end.by != "tick" or explanation(history, a, end) is not None)
-    return a, f"{why}, {struck[-1] if struck else 'not struck itself'}", explained or end.cause is Cause.REQUESTED
+    stopped = end.cause in (Cause.REQUESTED, Cause.REQUEUED, Cause.MOVED)
+    return a, f"{why}, {struck[-1] if struck else 'not struck itself'}", explained or stopped
 
 
 def executed_twice_unexplained(history: History) -> Iterator[str]:
@@ -160,7 +162,7 @@ def _was_over_first(history: History, one: Sent) -> bool:
     cancel, at its next look or, in an outage, after it."""
     assert one.id is not None
     a = history.final_end(one.id, 0)
-    if a is None or one.max_parallel:
+    if a is None or one.several:
         return False
     ended_at = history.ends[a].end.ended_at
     deaf = any(
@@ -265,6 +267,7 @@ RULES: dict[str, Rule] = {
     "healthy tasks reported lost": healthy_lost,
     "budget mismatches": budgets_wrong,
     "jobs that ended otherwise": outcomes,
+    **COMPANY,
     "processes that ended by themselves": ended_by_themselves,
     "fsck findings": fsck,
 }

@@ -18,6 +18,7 @@ import psutil
 from tests.chaos.cluster import Cluster, Running
 from tests.chaos.history import Harm, History, Strike
 from tests.chaos.weather import STORMS, LossyProxy, RestartableServer, SmallDisk
+from tests.chaos.wishes import Wishes
 
 TTL_S = 10.0
 AWAY_S = 9 * TTL_S
@@ -42,9 +43,14 @@ WEIGHTS = {
     Harm.SERVER_KILLED: 6,
     Harm.SERVER_STOPPED: 4,
     Harm.WEATHER: 12,
+    Harm.MACHINE_DRAINED: 5,
+    Harm.MACHINE_CORDONED: 3,
+    Harm.QUEUE_PAUSED: 2,
 }
+TAKEN_BACK_WITHIN_S = 60.0
 
-Undo = Callable[[], None]
+Undo = Callable[[], object]
+"""Taken back. False: it could not be, and is tried again."""
 
 
 @dataclass
@@ -57,6 +63,7 @@ class Faults:
     disk: SmallDisk | None = None
     disk_of: str = ""
     machines_go: bool = True
+    wishes: Wishes | None = None
     _undo: list[tuple[float, Strike, Undo]] = field(default_factory=list)
     _peace_until_s: float = 0.0
 
@@ -81,6 +88,8 @@ class Faults:
                 self._hit_a_coordinator(harm)
             case Harm.MACHINE_PAUSED | Harm.MACHINE_LOST:
                 self._take_a_machine(harm)
+            case Harm.MACHINE_DRAINED | Harm.MACHINE_CORDONED | Harm.QUEUE_PAUSED:
+                self._wish(harm)
             case _:
                 self._hit_a_process(harm)
 
@@ -89,15 +98,22 @@ class Faults:
         due = [one for one in self._undo if one[0] <= now_s]
         self._undo = [one for one in self._undo if one[0] > now_s]
         for _, strike, undo in due:
-            undo()
-            strike.until = time.time()
+            if undo() is False:
+                self._later(1.0, strike, undo)
+            else:
+                strike.until = time.time()
 
     def heal_all(self) -> None:
-        """Everything is taken back now."""
-        for _, strike, undo in self._undo:
-            undo()
-            strike.until = time.time()
-        self._undo = []
+        """Everything is taken back now; what needs the store, once that answers again."""
+        deadline_s = time.monotonic() + TAKEN_BACK_WITHIN_S
+        while self._undo:
+            for _, strike, undo in [(0.0, strike, undo) for _, strike, undo in self._undo]:
+                if undo() is not False:
+                    strike.until = time.time()
+                    self._undo = [one for one in self._undo if one[1] is not strike]
+            if self._undo and time.monotonic() > deadline_s:
+                names = ", ".join(strike.harm.value for _, strike, _ in self._undo)
+                raise TimeoutError(f"not taken back within {TAKEN_BACK_WITHIN_S:g} s: {names}")
         self.cluster.due.clear()
 
     def _note(
@@ -220,6 +236,18 @@ class Faults:
         strike = self._note(Harm.DISK_FULL, self.disk_of, lasting_s=TTL_S)
         disk.fill()
         self._later(self.chance.uniform(5, 15), strike, disk.clear)
+
+    # ---- what people want of machines
+
+    def _wish(self, harm: Harm) -> None:
+        wishes, workers = self.wishes, self.cluster.alive()
+        away = time.monotonic() < self._peace_until_s - PEACE_S
+        if wishes is None or not wishes.is_free(harm) or not workers or away:
+            return  # while the store is away nobody can be asked
+        worker = "" if harm is Harm.QUEUE_PAUSED else self.chance.choice(workers)
+        lasting_s = self.chance.uniform(3, 8) if harm is Harm.QUEUE_PAUSED else self.chance.uniform(8, 25)
+        strike = self._note(harm, worker, lasting_s=lasting_s)
+        self._later(lasting_s, strike, wishes.ask(harm, worker))
 
     # ---- the store
 

@@ -35,6 +35,13 @@ class Sent:
     delete_asked_at: float = 0.0
     deleted_at: float = 0.0
     state: JobState | None = None
+    several: bool = False
+    after: JobId | None = None
+    parent: JobId | None = None
+    needs: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Which ranks must have started before one may."""
+    requeued: set[int] = field(default_factory=set)
+    """Ranks that somebody asked to be put back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,9 @@ class Harm(StrEnum):
     SERVER_KILLED = "server killed and started"
     SERVER_STOPPED = "server stopped for 10 to 20 s"
     WEATHER = "lossy network"
+    MACHINE_DRAINED = "machine drained"
+    MACHINE_CORDONED = "machine cordoned"
+    QUEUE_PAUSED = "queue paused"
 
 
 SILENCING = {Harm.MACHINE_PAUSED, Harm.MACHINE_LOST}

@@ -1,29 +1,24 @@
-"""People at their keyboards: they submit, cancel, stop, delete and use a name again, and type a command again when the
-store does not answer. What they asked for and what was acknowledged goes into the history."""
+"""People at their keyboards: they submit, cancel, stop, put back, delete and use a name again, and type a command again
+when the store does not answer. What they asked for and what was acknowledged goes into the history."""
 
 from __future__ import annotations
 
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stado_like.bucket import cancel, delete, submit
+from stado_like.bucket import cancel, delete, order, submit
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, NotFound, StoreError
-from stado_like.job.states import TERMINAL_JOB, JobState
+from stado_like.job.states import TERMINAL_JOB
 from stado_like.reading.view import read_job
 from tests.chaos.history import History, Sent
-from tests.process.rig import document
+from tests.chaos.kinds import Kinds
 
-EFFECT = Path(__file__).with_name("effect.py")
-GOOD = frozenset({JobState.COMPLETED})
-BAD = frozenset({JobState.FAILED})
 OPEN_MOST = 40
-TTL_S = 10
 PATIENCE_S = 90.0
 
 Errand = Callable[[], None]
@@ -36,11 +31,10 @@ class People(threading.Thread):
         super().__init__(name="people", daemon=True)
         self._bucket = bucket
         self._history = history
-        self._log = log
+        self._kinds = Kinds(history, log, chance)
         self._chance = chance
         self._jobs_most = jobs_most
         self._leaving = threading.Event()
-        self._free_names: list[str] = []
         self.broke: list[str] = []
 
     def leave(self) -> None:
@@ -74,56 +68,20 @@ class People(threading.Thread):
         unfinished = [one for one in self._history.acknowledged if one.state is None and not one.deleted_at]
         if drawn < 0.68:
             enough = len(unfinished) >= OPEN_MOST or len(self._history.sent) >= self._jobs_most
-            return None if enough else self._submits(self._new())
+            return None if enough else self._submits(self._kinds.make())
         if not self._history.acknowledged:
             return None
         recent = self._history.acknowledged[-25:]
         one = self._chance.choice(recent)
-        if drawn < 0.78:
+        if drawn < 0.75:
             return self._cancels(one)
+        if drawn < 0.80:
+            return self._requeues(one, self._chance.randrange(one.tasks))
         if drawn < 0.87:
             return self._stops(one, self._chance.randrange(one.tasks))
         return self._deletes(self._chance.choice(self._history.acknowledged))
 
     # ---- submitting
-
-    def _new(self) -> tuple[Sent, dict[str, Any]]:
-        number = len(self._history.sent)
-        reused = bool(self._free_names) and self._chance.random() < 0.5
-        name = self._free_names.pop() if reused else f"job-{number}"
-        kind = self._chance.choices(
-            ("plain", "long", "flaky", "array", "flaky-array", "hopeless", "never"), (30, 12, 14, 14, 12, 8, 10)
-        )[0]
-        fails = {"flaky": 2, "flaky-array": 2, "hopeless": 99}.get(kind, 0)
-        seconds = self._chance.uniform(4.0, 12.0) if kind == "long" else self._chance.uniform(0.2, 2.5)
-        command = [sys.executable, "-I", "-S", str(EFFECT), str(self._log), f"{seconds:.2f}", str(fails), "3"]
-        more: dict[str, Any] = {
-            "cores": self._chance.choice((0.5, 0.5, 1.0)),
-            "task": {"heartbeat_ttl_seconds": TTL_S},
-            "resilience": {"backoff_seconds": 1, "max_backoff_seconds": 4, "max_restarts": 25},
-        }
-        size = width = 0
-        if "array" in kind:
-            size, width = (3 if fails else self._chance.randint(3, 6)), self._chance.randint(1, 3)
-            more["array"] = {"size": size, "max_parallel": width}
-        may_end = GOOD
-        if kind == "hopeless":
-            may_end = BAD
-            more["resilience"]["max_restarts"] = 2
-        if kind == "never":
-            may_end = GOOD | BAD  # a killed process or machine is not run again
-            more["task"]["restart_policy"] = "Never"
-        sent = Sent(
-            name=name,
-            kind=kind,
-            request_id=f"request-{number}",
-            tasks=size or 1,
-            may_end=may_end,
-            submitted_at=time.time(),
-            max_parallel=width,
-        )
-        self._history.sent.append(sent)
-        return sent, document(name, command, **more)
 
     def _submits(self, made: tuple[Sent, dict[str, Any]]) -> Errand:
         sent, asked = made
@@ -161,6 +119,17 @@ class People(threading.Thread):
 
         return errand
 
+    def _requeues(self, one: Sent, rank: int) -> Errand | None:
+        if one.deleted_at or one.id is None:
+            return None
+        j = one.id
+
+        def errand() -> None:
+            one.requeued.add(rank)
+            order.requeue(self._bucket, j, rank, by="people")
+
+        return errand
+
     def _deletes(self, one: Sent) -> Errand | None:
         if one.deleted_at or one.id is None:
             return None
@@ -174,6 +143,6 @@ class People(threading.Thread):
                 one.state, one.delete_asked_at = state, time.time()
             delete.delete_job(self._bucket, j)
             one.deleted_at = time.time()
-            self._free_names.append(one.name)
+            self._kinds.free_names.append(one.name)
 
         return errand

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from stado_like.job.keys import AttemptId
 from stado_like.job.states import Cause
 from tests.chaos.checker import check, executions, explanation, reaped
+from tests.chaos.company import resumed
 from tests.chaos.history import SILENCING, Harm, History
 
 KILLING = {Harm.SUPERVISOR_KILLED, Harm.MACHINE_LOST}
@@ -65,6 +66,13 @@ def rows(history: History) -> list[tuple[str, str]]:
         ("attempts started, ended", f"{starts}, {len(history.ends)}"),
         ("attempts reaped by a tick", f"{len(by_tick)}{_listed(why_reaped)}"),
         ("executed twice", f"{len(twice)}{_listed(Counter(why for why, _ in twice))}"),
+        (
+            "put back by a person, moved off drained machines",
+            f"{sum(1 for seen in history.ends.values() if seen.end.cause is Cause.REQUEUED)}, "
+            f"{sum(1 for seen in history.ends.values() if seen.end.cause is Cause.MOVED)}",
+        ),
+        ("in company", _listed(Counter(one.kind for one in acknowledged if one.after or one.parent or one.needs))),
+        ("attempts that went on from a checkpoint", str(resumed(history))),
         ("zombie commits refused", f"{len(history.refused)}{_listed(_standing(history))}"),
         ("longest that a fenced attempt ran on", f"{_ran_on_s(history):.1f} s"),
         ("detection by its own worker, min / median / max", _spread(told["its own worker"])),

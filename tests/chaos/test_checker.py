@@ -148,6 +148,43 @@ def _left_behind(history: History) -> None:
     history.fsck.append("claim-of-ended running/…")
 
 
+def _awaited(history: History) -> JobId:
+    """Another job of one task, which ended at 145."""
+    other = JobId("default", "other", 1)
+    ended = _end(AttemptId(other, 0, 1), ended_at=145.0, budgets=Budgets())
+    history.ends[AttemptId(other, 0, 1)] = EndSeen(ended, b"4", 145.0)
+    return other
+
+
+def _waiter_started_early(history: History) -> None:
+    history.sent[0].after = _awaited(history)
+
+
+def _group_started_early(history: History) -> None:
+    history.sent[0].tasks, history.sent[0].needs = 2, {0: (1,)}
+
+
+def _child_started_late(history: History) -> None:
+    history.sent[0].parent = _awaited(history)
+    history.lines.append(Line(SECOND.next, 5, "start", 170.0))
+
+
+def _moved_by_nobody(history: History) -> None:
+    _second(history, cause=Cause.MOVED, outcome=Outcome.CANCELLED)
+
+
+def _put_back_by_nobody(history: History) -> None:
+    _second(history, cause=Cause.REQUEUED, outcome=Outcome.CANCELLED)
+
+
+def _move_that_was_charged(history: History) -> None:
+    _second(history, cause=Cause.MOVED, outcome=Outcome.CANCELLED, budgets=Budgets(machine=2))
+
+
+def _checkpoint_of_nobody(history: History) -> None:
+    history.lines += [Line(FIRST, 1, "kept 3", 102.0), Line(SECOND, 2, "resumed 5", 141.0)]
+
+
 BROKEN: dict[str, tuple[Callable[[History], None], ...]] = {
     "lost": (_forgotten, _gone),
     "unexpected": (_never_submitted, _started_after_its_deletion),
@@ -161,6 +198,11 @@ BROKEN: dict[str, tuple[Callable[[History], None], ...]] = {
     "healthy tasks reported lost": (_reported_lost,),
     "budget mismatches": (_spent_twice,),
     "jobs that ended otherwise": (_failed,),
+    "waiters that did not wait": (_waiter_started_early, _group_started_early),
+    "children after their parents": (_child_started_late,),
+    "attempts stopped unasked": (_moved_by_nobody, _put_back_by_nobody),
+    "orders that spent something": (_move_that_was_charged,),
+    "checkpoints of nobody": (_checkpoint_of_nobody,),
     "processes that ended by themselves": (_died,),
     "fsck findings": (_left_behind,),
 }

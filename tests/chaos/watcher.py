@@ -100,7 +100,7 @@ class Watcher(threading.Thread):
         for one in self._history.acknowledged:
             if one.state is not None or one.id is None:
                 continue
-            if one.max_parallel:
+            if one.several:
                 one.state = self._history.finals.get(one.id)
             elif (one.id, 0) in finals:
                 one.state = state_of(finals[one.id, 0])
