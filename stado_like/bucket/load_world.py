@@ -50,8 +50,8 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     later = reading.later(index)
     cancels = reading.parsed("cancels", keys.CANCELS, lambda row: keys.parse_cancel_index(row.key))
     opened = reading.parsed("open", keys.OPEN, lambda row: OpenJob(keys.parse_open_index(row.key), row.last_modified))
-    for index in memory.cancels.keys() - {keys.cancel_index(j, rank) for j, rank in cancels}:
-        del memory.cancels[index]
+    for settled in memory.cancels.keys() - {keys.cancel_index(j, rank) for j, rank in cancels}:
+        del memory.cancels[settled]
     now = bucket.now()
     opened_long = tuple(one for one in opened if now - one.since >= young_s)
     judged = {j for j, rank in cancels if rank is None}
