@@ -145,3 +145,11 @@ def tend(bucket: Bucket, j: JobId) -> Tended:
     job = bucket.job(j)
     assert job is not None
     return gang.tend(bucket, j, job, bucket.terms(job))
+
+
+def stop_all(bucket: Bucket, j: JobId, but: AttemptId) -> None:
+    """The other members obey the orders in their inboxes."""
+    for rank in range(terms_of(bucket, j).tasks):
+        for a, cause, reason in stops(bucket, f"w{rank}"):
+            if a != but:
+                end_member(bucket, a, cause, reason)

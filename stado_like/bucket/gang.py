@@ -173,7 +173,7 @@ def refuse(bucket: Bucket, asked: ordered_place.ToStart, worker: str, why: str) 
     if asked.generation:
         placement = generations.read_placement(bucket, asked.attempt.job, asked.generation)
         if placement is not None and str(asked.attempt) in {one.attempt for one in placement.members}:
-            reason = reasons.refused_by(worker, why)
+            reason = reasons_placement.refused_by(worker, why)
             generations.close(bucket, asked.attempt.job, asked.generation, reason, by=worker, blamed=(worker,))
     ordered_place.refuse(bucket, asked, why)
 

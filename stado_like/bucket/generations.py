@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
-from stado_like.job import codec, gang, gang_keys, reasons
+from stado_like.job import codec, gang, gang_keys, reasons, reasons_placement
 from stado_like.job.budget import Ended, Gang
 from stado_like.job.gang import MemberEnd, Whole
 from stado_like.job.gang_records import Barrier, Join, Placement
@@ -218,7 +218,9 @@ def concerns(bucket: Bucket, a: AttemptId, terms: Terms, ended: Ended, generatio
     go = True
     if placement.barrier:
         why = f"{display_name(terms, a.rank)}: {ended.reason}"
-        reason = reasons.BARRIER_TIMED_OUT if ended.cause is Cause.BARRIER else reasons.ended_before_start(why)
+        reason = (
+            reasons.BARRIER_TIMED_OUT if ended.cause is Cause.BARRIER else reasons_placement.ended_before_start(why)
+        )
         go = close(bucket, a.job, g, reason, by=by).go  # guard: abort before an early end
     if ended.cause in _AT_ONCE or not go:
         return Gang.WHOLE

@@ -185,16 +185,6 @@ def requeued(by: str) -> str:
     return f"Requeued by {by}" if by else "Requeued"
 
 
-def refused_by(worker: str, why: str) -> str:
-    """By a worker that does not start a gang's member it was given."""
-    return f"{worker} did not take a gang member: {why}"
-
-
-def ended_before_start(why: str) -> str:
-    """By whoever ends a gang's member before its gang started."""
-    return f"A gang member ended before the gang started: {why}"
-
-
 def gang_restarts(task: str) -> str:
     """By the tick that stops a gang's other members for one that failed."""
     return f"Gang restart: {task} failed"

@@ -12,6 +12,16 @@ ELSEWHERE = "a job in another namespace"
 # ---- a task, and its job
 
 
+def refused_by(worker: str, why: str) -> str:
+    """By a worker that does not start a gang's member it was given."""
+    return f"{worker} did not take a gang member: {why}"
+
+
+def ended_before_start(why: str) -> str:
+    """By whoever ends a gang's member before its gang started."""
+    return f"A gang member ended before the gang started: {why}"
+
+
 def gang_cannot_be_placed(ready: int, total: int) -> str:
     return _none_or(f"Gang cannot be placed whole: {ready} of {total} machines ready", total)
 
