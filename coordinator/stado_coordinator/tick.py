@@ -32,6 +32,7 @@ UNANSWERED_MOST = 3
 RESIDENT_YOUNG_S = 5.0
 RESIDENT_SLOW_S = 60.0
 RESIDENT_REPORT_S = 60.0
+RESIDENT_NOTES_S = 20.0
 
 Log = Callable[[str], None]
 
@@ -54,6 +55,7 @@ class Tick:
         self.lock = Lock(self.bucket)
         self.memory = Memory()
         self._waits = Waits()
+        self._noted_s = -RESIDENT_NOTES_S
         self._resident = resident
         self._reap_now = reap_now
         self._log = log
@@ -103,9 +105,11 @@ class Tick:
         return report
 
     def _note_waits(self, world: World, planned: Plan, report: Report) -> None:
-        told = planned.placing.waiting
+        told, now_s = planned.placing.waiting, self.bucket.ambient.boot_s()
+        noted = Counter[str]()
         try:
-            noted = self._waits.note_placing(self.bucket, world.queue, planned.placing) if world.queue else Counter()
+            if world.queue is not None and (not self._resident or now_s - self._noted_s >= RESIDENT_NOTES_S):
+                noted, self._noted_s = self._waits.note_placing(self.bucket, world.queue, planned.placing), now_s
             report.passes["waits"] = noted + self._waits.note(self.bucket, world.waiting, told)
         except StoreError as failed:
             report.deferred.append(("waits", failed.message))

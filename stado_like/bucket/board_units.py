@@ -98,6 +98,9 @@ class Reader:
             known = self.known(a)
             if known is None or a.rank >= known.terms.tasks or self._awaits(known.terms, a):
                 continue
+            if known.terms.shaped and entry.envelope != keys.envelope(known.terms.for_rank(a.rank).ask):
+                self.found.misplaced.append(Misplaced(entry.key, a, ""))  # written before its total was split
+                continue
             if known.terms.gang and known.terms.shaped:
                 self._gang(entry, since, known)
                 continue

@@ -43,7 +43,8 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
     """Counts for the report, and a sentence where something was decided. Raises `StoreUnavailable`, `BadRecord`."""
     match action:
         case MoveEntry():
-            return Counter({"moved": int(move(bucket, action.key, action.to))}), ""
+            moved = move(bucket, action.key, action.to) if action.to else renew(bucket, action.attempt, action.key)
+            return Counter({"moved": int(moved)}), ""
         case TakeBack():
             bucket.drop(action.order.key)
             return Counter({"taken_back": 1}), f"{action.order.attempt}: {action.order.worker} did not claim it"
@@ -101,6 +102,18 @@ def move(bucket: Bucket, key: str, to: str) -> bool:
     bucket.ensure(target, found.record)  # guard: new before old
     bucket.drop(key)
     doorbell.ring_entries(bucket, [target])
+    return True
+
+
+def renew(bucket: Bucket, a: AttemptId, key: str) -> bool:
+    """An entry from before its job's total was split gives way to the one that follows from the shape."""
+    job = bucket.job(a.job)
+    terms = bucket.terms(job) if job is not None else None
+    if job is None or terms is None or not terms.shaped or key in entries.all_keys(job, terms, a, None):
+        return False
+    if not any(bucket.present(keys.running(a), keys.end(a))):
+        entries.enqueue(bucket, job, terms, a)
+    bucket.drop(key)
     return True
 
 

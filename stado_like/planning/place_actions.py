@@ -25,7 +25,7 @@ from stado_like.planning.queue import Queue
 
 @dataclass(frozen=True, slots=True)
 class MoveEntry:
-    """An entry that lies in the wrong index of the queue. `to`: the index where it belongs."""
+    """An entry that lies in the wrong index of the queue. `to`: the index where it belongs; empty: as `Misplaced`."""
 
     key: str
     attempt: AttemptId
@@ -129,7 +129,7 @@ def describe(action: Action) -> str:
     """In a few words, for the report and `scheduler plan`."""
     match action:
         case MoveEntry():
-            return f"move the entry of {action.attempt} to {action.to}"
+            return f"move the entry of {action.attempt} to {action.to or 'where its shape says'}"
         case TakeBack():
             return f"take {action.order.attempt} back from {action.order.worker}, which did not claim it"
         case TendGang():

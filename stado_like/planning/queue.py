@@ -16,7 +16,8 @@ RENEWED_AFTER_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """An entry in the wrong index, and the index where it belongs."""
+    """An entry in the wrong index, and the index where it belongs. Empty: it says what its job asked for before its
+    total was split, and another one takes its place."""
 
     key: str
     attempt: AttemptId

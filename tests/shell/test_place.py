@@ -274,6 +274,18 @@ def test_a_total_is_split_once_and_its_ranks_are_queued(stage: Waiting) -> None:
     assert job is not None and stage.bucket.terms(job).tasks == 2 and stage.bucket.terms(job).ask.gpus == 2
 
 
+def test_a_split_cut_short_after_its_create_is_finished_and_leaves_no_second_entry(stage: Waiting) -> None:
+    j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
+    made = Split(nonce="s", tasks=2, gpus_each=2, chosen_at=stage.bucket.now())
+    stage.bucket.decide(keys.shape(j), made)
+    stage.machine("w1", gpus=2)
+    stage.machine("w2", gpus=2)
+    for _ in range(3):
+        tick(stage)
+    found = sorted(str(keys.attempt_of_entry(key)) for key in stage.keys(keys.QUEUED))
+    assert found == [str(AttemptId(j, 0, 1)), str(AttemptId(j, 1, 1))]
+
+
 def test_a_total_that_cannot_be_split_waits_and_is_looked_at_again(stage: Waiting) -> None:
     j = stage.put("split", gpus=8, gpu={"policy": "PerNode"})
     stage.machine("w1", gpus=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, gangs, ordered, traces
+from tests.sim.teeth import below, gangs, ordered, places, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -176,8 +176,11 @@ TEETH: tuple[Tooth, ...] = (
           below.s3_create),
     tooth("stado_like/store/s3_store.py", "replace-if-same", "S3Store.replace", {", IfMatch=said": ""},
           below.s3_replace),
-    tooth("stado_like/store/s3.py", "one attempt", "_Connection._build",
-          {'"total_max_attempts": 1': '"total_max_attempts": 3'}, below.s3_sends_once),
+    tooth("stado_like/store/s3.py", "one attempt", "PlainConnection._build",
+          {'"total_max_attempts": 1': '"total_max_attempts": 3'}, below.s3_plain_sends_once),
+    tooth("stado_like/store/lean.py", "one attempt", "LeanConnection.ask",
+          {"retries=False": "retries=urllib3.Retry(3, status_forcelist=[500], allowed_methods=None)"},
+          below.s3_lean_sends_once),
     # ---- what attempts leave
     tooth(f"{BUCKET}/checkpoints.py", "look before old checkpoints go", "collect", {"if ended or buried:": "if False:"},
           below.zombie_removes_nothing_that_the_next_attempt_builds_on),
@@ -239,4 +242,20 @@ TEETH: tuple[Tooth, ...] = (
         {"bucket.store.replace(keys.TICK_LOCK, body, found.etag)": "bucket.store.put(keys.TICK_LOCK, body)"},
         traces.two_takeovers_of_one_dead_lock,
     ),
+    # ---- placement
+    tooth("worker/stado_worker/queue_rules.py", "holds read before claims", "QueueRules._look_again",
+          {"now_s - self._seen_at_s > FRESH_S": "False"}, places.hold_that_came_a_moment_ago_is_seen_before_the_claim),
+    tooth("worker/stado_worker/queue_rules.py", "holds obeyed", "QueueRules.let_claim",
+          {"return False  # guard: holds obeyed": "return True"}, places.room_that_is_held_is_left_to_the_head),
+    tooth("worker/stado_worker/queue_rules.py", "quotas are kept by ticks", "QueueRules._is_for_workers",
+          {"if seen.workspace.quota.limits:": "if False:"}, places.work_under_a_quota_is_left_to_a_tick),
+    tooth(f"{BUCKET}/place.py", "new before old", "move",
+          {"    bucket.ensure(target, found.record)  # guard: new before old\n    bucket.drop(key)\n":
+           "    bucket.drop(key)\n    bucket.ensure(target, found.record)\n"},
+          places.entry_that_is_moved_is_never_nowhere),
+    tooth("stado_like/planning/preemption.py", "strictly lower", "_groups",
+          {"if one.priority >= unit.priority:": "if False:"}, places.equal_is_never_stopped_for_an_equal),
+    tooth("stado_like/planning/preemption.py", "protected", "_is_protected",
+          {"return any(one.capped or one.protected_until > now for one in group.running)": "return False"},
+          places.minimum_runtime_is_kept),
 )  # fmt: skip
