@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from stado_like.bucket import holding
+from stado_like.bucket import generations, holding
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.queue_memory import Known, QueueMemory
 from stado_like.errors import BadRecord
@@ -158,7 +158,7 @@ def _running(
         running_at=began,
         ends_by=holding.ends_by(began or claim.since, terms.time_limit_s),
         protected_until=began + terms.preemptible_after_s if terms.preemptible_after_s else 0.0,
-        capped=_is_capped(bucket, a, terms.max_preemptions),
+        capped=_is_capped(bucket, memory, look, terms.max_preemptions),
         gang=of.terms.gang,
         stopping=a in stopping or bool(look.ended_at) or _says_so(look),
     )
@@ -185,8 +185,18 @@ def _began(bucket: Bucket, memory: QueueMemory, look: Look, *, minimum_s: int) -
     return memory.began[look.attempt]
 
 
-def _is_capped(bucket: Bucket, a: AttemptId, most: int | None) -> bool:
+def _is_capped(bucket: Bucket, memory: QueueMemory, look: Look, most: int | None) -> bool:
+    """What an attempt's run was preempted so far stands in the end before it; a gang's, which is charged as a whole, in
+    the placement of its generation."""
     if most is None:
         return False
+    a, generation = look.attempt, look.held.claim.generation
     before = bucket.end(a.previous) if a.previous is not None else None
-    return (before.budgets.preemptions if before is not None else 0) >= most
+    if before is not None and before.budgets.preemptions >= most:
+        return True
+    if not generation:
+        return most == 0
+    if (a.job, generation) not in memory.preempted:
+        placement = generations.read_placement(bucket, a.job, generation)
+        memory.preempted[a.job, generation] = placement.budgets.preemptions if placement is not None else 0
+    return memory.preempted[a.job, generation] >= most

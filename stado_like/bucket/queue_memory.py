@@ -37,6 +37,8 @@ class QueueMemory:
     """By key: what an open entry asks for, and its time limit."""
     began: dict[AttemptId, float] = field(default_factory=dict)
     """When an attempt whose minimum runtime counts began to run."""
+    preempted: dict[tuple[JobId, int], int] = field(default_factory=dict)
+    """How often a gang whose preemptions are bounded had been preempted when its generation was placed."""
     holds_etag: str = ""
     holds: Holds | None = None
     """The record of the holds as it was last read; None: it never was."""
