@@ -86,6 +86,7 @@ class Fleet:
                 self.plan.jobs,
                 cluster,
                 self.plan.placed,
+                self.plan.placed and self.plan.crowded,
             )
             for n in range(1, self.plan.users + 1)
         ]

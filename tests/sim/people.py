@@ -37,6 +37,7 @@ class Person:
     cluster: Cluster
     places: bool = False
     """Whether some of the jobs are such that a tick must decide where they run."""
+    crowded: bool = False
     doing: Errand | None = None
     mine: list[JobId] = field(default_factory=list)
     let_go: set[JobId] = field(default_factory=set)
@@ -53,7 +54,7 @@ class Person:
     def live(self, bucket: Bucket) -> None:
         while not self.is_done or not self.resting:
             if self.doing is None:
-                self.world.pause(self.chance.uniform(1.0, 40.0))
+                self.world.pause(self.chance.uniform(1.0, 40.0) * (0.2 if self.crowded else 1.0))
                 if self.resting:
                     endless = self._endless()
                     if not endless:
@@ -93,7 +94,9 @@ class Person:
             company = random.Random(f"{request_id} {self.chance.random()}")
             known = [str(j) for j in self.judge.seen.jobs]
             document = in_company(some_job(self.chance), company, known)
-            return self._submits(placed(document, company, self.cluster) if self.places else document, request_id)
+            if self.places:
+                document = placed(document, company, self.cluster, crowded=self.crowded)
+            return self._submits(document, request_id)
         if not self.mine:
             return None
         j = self.chance.choice(self.mine)

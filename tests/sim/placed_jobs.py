@@ -49,7 +49,9 @@ class Cluster:
         return any(each % n == 0 and each // n <= self.gpus for n in range(1, self.hosts + 1))
 
 
-def placed(document: dict[str, Any], chance: random.Random, cluster: Cluster) -> dict[str, Any]:
+def placed(
+    document: dict[str, Any], chance: random.Random, cluster: Cluster, *, crowded: bool = False
+) -> dict[str, Any]:
     """Some jobs as they are; others dressed up."""
     if "task_template" not in document["spec"]:
         return document
@@ -59,7 +61,7 @@ def placed(document: dict[str, Any], chance: random.Random, cluster: Cluster) ->
         if kind < 0:
             dress(document, chance, cluster)
             break
-    if chance.random() < 0.25:
+    if chance.random() < (0.6 if crowded else 0.15):
         document["spec"]["task_template"]["args"][0] = f"{chance.uniform(60, 200):.2f}"
     if chance.random() < 0.3:
         runs_s = float(document["spec"]["task_template"]["args"][0])

@@ -68,6 +68,8 @@ class Plan:
     """Whether there are gangs, urgent work, totals to split and a workspace with a quota."""
     gpus: int = 0
     """On each machine."""
+    crowded: bool = False
+    """Whether more is submitted than there is room for, so that the queue decides."""
 
     @classmethod
     def of(cls, seed: int) -> Plan:
@@ -89,6 +91,7 @@ class Plan:
             operated=chance.random() < 0.5,
             placed=of_placement.random() < 0.6,
             gpus=of_placement.choice((0, 1, 2)),
+            crowded=of_placement.random() < 0.25,
         )
 
 
