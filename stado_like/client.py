@@ -43,6 +43,7 @@ from stado_like.operating import Operating
 from stado_like.patience import Note, Patience, silent
 from stado_like.reading import logs
 from stado_like.reading.awaiting import Awaited
+from stado_like.reading.kept_rows import KeptRows
 from stado_like.reading.listing import Listing, Wanted, list_deleted, list_jobs
 from stado_like.reading.logs import JobFollower, Part, TaskFollower
 from stado_like.reading.named import read_named
@@ -84,6 +85,7 @@ class Client:
         self.cluster = ClusterRecord(self.bucket, self.ready_to_write, _who)
         self.shipping = Shipping(self.store, settings, ambient)
         self.operate = Operating(self, _who)
+        self.kept = KeptRows()
         self._trusted = False  # of this opened store: the verdict also sets it up
 
     def close(self) -> None:
@@ -241,7 +243,7 @@ class Client:
         return list(self.listing(Wanted(**wanted)).rows)
 
     def listing(self, wanted: Wanted) -> Listing:
-        return list_jobs(self.bucket, wanted)
+        return list_jobs(self.bucket, wanted, self.kept)
 
     def deleted(self, workspace: str = "") -> tuple[list[tuple[JobId, Tombstone]], dict[str, str]]:
         return list_deleted(self.bucket, workspace)
@@ -261,12 +263,8 @@ class Client:
 
     def held_by(self, worker: str) -> list[AttemptId]:
         """The attempts whose claims name this worker."""
-        found = []
-        for a in claimed(self.bucket, keys.RUNNING):
-            claim = self.bucket.claim(a)
-            if claim is not None and claim.record.worker == worker:
-                found.append(a)
-        return found
+        asked = ((a, self.bucket.claim(a)) for a in claimed(self.bucket, keys.RUNNING))
+        return [a for a, claim in asked if claim is not None and claim.record.worker == worker]
 
     def queue(self) -> QueueStatus:
         return queue_status(self.bucket)

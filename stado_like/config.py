@@ -59,6 +59,7 @@ class Settings:
     stats: bool
     debug: bool
     no_color: bool
+    cache: bool
     stop_grace_s: float | None
     max_stop_grace_s: float | None
     retry_max_attempts: int | None
@@ -178,6 +179,7 @@ SETTINGS: tuple[_Setting, ...] = (
     _Setting("stats", _yes_no, False, ("STADO_STATS",)),
     _Setting("debug", _yes_no, False, ("STADO_DEBUG",)),
     _Setting("no_color", _yes_no, False, ("STADO_NO_COLOR",)),
+    _Setting("cache", _yes_no, True, ("STADO_CACHE",)),
     _Setting("stop_grace_s", _number(1, 3600), None, ("STADO_STOP_GRACE", "ASTRAEUS_STOP_GRACE")),
     _Setting("max_stop_grace_s", _number(1, 86_400), None, ("STADO_MAX_STOP_GRACE", "ASTRAEUS_MAX_STOP_GRACE")),
     _Setting("retry_max_attempts", _count(10_000), None, ("STADO_RETRY_MAX_ATTEMPTS", "ASTRAEUS_RETRY_MAX_ATTEMPTS")),

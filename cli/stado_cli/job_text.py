@@ -43,7 +43,7 @@ def counts(view: JobView) -> str:
 def row_counts(row: JobRow) -> str:
     """`3/10`: how many of its tasks completed."""
     done = row.counts.get(TaskState.COMPLETED.value, 0) + row.counts.get("Ended", 0)
-    return f"{done}/{row.terms.tasks}"
+    return f"{done}/{row.tasks}"
 
 
 def picture(view: JobView, *, history: bool) -> str:

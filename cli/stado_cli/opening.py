@@ -20,6 +20,18 @@ def open_client(context: Context, workspace: str = "") -> Client:
     return client
 
 
+def open_lister(context: Context, *, cache: bool = True) -> Client:
+    """A client that keeps on this disk what lists of jobs told, unless the settings say no."""
+    client = open_client(context)
+    if cache and context.settings.cache:
+        import os
+
+        from stado_like.reading.kept_rows import KeptRows, place
+
+        client.kept = KeptRows(place(client.store.url, os.environ))
+    return client
+
+
 def permitted_as_far_as_seen(context: Context, client: Client, document: Mapping[str, Any]) -> None:
     """For a dry run: what the job's workspace refuses is refused; a store that does not answer is only said so."""
     try:

@@ -31,6 +31,11 @@ def of_task(terms: Terms, submitted_by: str, rank: int) -> dict[str, str]:
     return found
 
 
+def is_of_tasks(name: str) -> bool:
+    """Whether only tasks carry this label, and not their job."""
+    return name in (JOB, RANK, GROUP, GROUP_RANK)
+
+
 def is_of_a_task(terms: Terms, name: str, value: str) -> bool:
     """Whether a derived label that only tasks carry is one of some task of this job."""
     if name == JOB:

@@ -149,21 +149,21 @@ class JobRow:
     """
 
     id: JobId
-    job: Job
-    terms: Terms
     state: JobState
     reason: str
+    priority: int
+    tasks: int
+    shaped: bool
+    """False: into how many tasks it is split is not decided yet."""
+    created_at: float
     started_at: float
     finished_at: float
     counts: Mapping[str, int]
+    labels: Mapping[str, str]
 
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL_JOB
-
-    @property
-    def created_at(self) -> float:
-        return self.job.created_ms / 1000
 
 
 def iso(seconds: float | None) -> str | None:
@@ -289,13 +289,13 @@ def row_json(row: JobRow) -> dict[str, Any]:
         "incarnation": row.id.k,
         "state": row.state.value,
         "reason": row.reason,
-        "priority": row.terms.priority,
+        "priority": row.priority,
         "created_at": iso(row.created_at),
         "started_at": iso(row.started_at),
         "finished_at": iso(row.finished_at),
         "task_counts": dict(row.counts),
-        "expected_task_count": row.terms.tasks if row.terms.shaped else None,
-        "labels": labels.of_job(row.terms, row.job.submitted_by),
+        "expected_task_count": row.tasks if row.shaped else None,
+        "labels": dict(row.labels),
     }
 
 

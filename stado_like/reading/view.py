@@ -67,9 +67,7 @@ class Reading:
     job waits for."""
 
 
-def read_job(
-    bucket: Bucket, j: JobId, *, around: Surroundings | None = None, listed: Listed | None = None
-) -> JobView:
+def read_job(bucket: Bucket, j: JobId, *, around: Surroundings | None = None, listed: Listed | None = None) -> JobView:
     """The job as it is now. `listed`: the rows of its status, if somebody has just listed them. Raises `NotFound`,
     `StoreUnavailable`, `BadRecord`."""
     reading = _open(bucket, j, around, listed)

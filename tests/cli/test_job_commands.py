@@ -347,11 +347,11 @@ def test_workers_and_queue(stado: Stado, bucket: Bucket, tmp_path: Path) -> None
     assert value["last_tick"] == {"at": None, "age_s": None}
 
 
-def test_stats_tell_a_finished_job_cost_five_requests(stado: Stado, bucket: Bucket) -> None:
+def test_stats_tell_a_finished_job_cost_four_requests(stado: Stado, bucket: Bucket) -> None:
     j = build.submit(bucket)
     run(bucket, attempt(j))
     said = stado("job", "show", "train", "--stats")
-    assert "store requests: 5 (" in said.err
+    assert "store requests: 4 (" in said.err
 
 
 def test_help_of_every_command_of_ours(stado: Stado) -> None:

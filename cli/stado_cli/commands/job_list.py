@@ -8,7 +8,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.job_text import STYLES, row_counts
-from stado_cli.opening import open_client, set_aside, states
+from stado_cli.opening import open_client, open_lister, set_aside, states
 from stado_cli.output import Column, column, times
 
 DELETED = "Deleted"
@@ -22,6 +22,7 @@ DELETED = "Deleted"
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest.")
 @click.option("--all", "every", is_flag=True, help="Finished ones of any age too.")
 @click.option("--deleted", is_flag=True, help="What was deleted instead, as long as tombstones are kept.")
+@click.option("--no-cache", is_flag=True, help="Ask for everything again. Also: STADO_CACHE=off.")
 @click.pass_obj
 def command(
     context: Context,
@@ -31,6 +32,7 @@ def command(
     limit: int | None,
     every: bool,
     deleted: bool,
+    no_cache: bool,
 ) -> None:
     """List jobs, newest first: unfinished ones, and those submitted in the last day.
 
@@ -40,7 +42,7 @@ def command(
     from stado_like.reading.listing import Wanted
     from stado_like.reading.shapes import row_json
 
-    client = open_client(context)
+    client = open_lister(context, cache=not no_cache)
     if deleted:
         _deleted(context, workspace, limit)
         return
