@@ -129,6 +129,8 @@ def place(bucket: Bucket, j: JobId, generation: int, where: Mapping[AttemptId, s
         if wanted.together:
             return Placed(generation, _order(bucket, job, terms, generation, mine))
     joined = {a: worker for a, worker in mine.items() if _join(bucket, a, generation, worker)}
+    for a in joined:
+        entries.enqueue(bucket, job, terms, a)  # its retry may be due, and not moved here yet: the order names it here
     return Placed(generation, _order(bucket, job, terms, generation, joined))
 
 

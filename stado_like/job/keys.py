@@ -1,4 +1,5 @@
-"""Every bucket key is built and parsed here, nowhere else. (What attempts leave has its own file, `data_keys`.)
+"""Every bucket key is built and parsed here, nowhere else. (What attempts leave has its own file, `data_keys`,
+and so have gangs: `gang_keys`.)
 
     jobs/<ws>/<job>.<k>.json                what was submitted; never changed
     deleted/<j>.json                        tombstone
