@@ -3,7 +3,7 @@ never changed. Those of a scheduler that places work are beside this file, in `r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from stado_like.job.spec.units import duration_text
@@ -234,11 +234,10 @@ def fenced_itself(times: int, last: str) -> str:
     return f"no process could be started here, {times} times in a row; the last: {last}; it waits for a person"
 
 
-def would_not_die(attempt: str, pids: tuple[int, ...], others: int) -> str:
-    """By a worker that takes nothing while processes of an ended attempt are left."""
-    more = f", nor would those of {others} more" if others else ""
+def would_not_die(attempts: Iterable[str], pids: Iterable[int]) -> str:
+    """By a worker that takes nothing while processes of ended attempts are left."""
     those = ", ".join(map(str, pids))
-    return f"processes {those} of {attempt} would not die, even killed{more}; their room is not free"
+    return f"processes {those} of {', '.join(attempts)} would not die, even killed; their room is not free"
 
 
 def running(running_count: int, total: int, serving: bool) -> str:

@@ -80,8 +80,7 @@ class Undying:
         """Why the machine takes nothing; empty: nothing is left."""
         if not self._left:
             return ""
-        name, one = next(iter(self._left.items()))
-        return reasons.would_not_die(name, tuple(pid for pid, _ in one.processes), len(self._left) - 1)
+        return reasons.would_not_die(self._left, (pid for one in self._left.values() for pid, _ in one.processes))
 
 
 def _noted(folder: AttemptDir, boot_id: str) -> tuple[Process, ...]:
