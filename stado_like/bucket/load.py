@@ -34,8 +34,8 @@ class Listed:
     stops: set[int] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
     strange: list[str] = field(default_factory=list)
-    standing: Standing | None = None
-    """Of a gang, once somebody asked."""
+    standing: tuple[Standing, Terms] | None = None
+    """Of a gang, with its job's terms, once somebody asked."""
 
     @property
     def goes_on(self) -> bool:
@@ -108,13 +108,14 @@ def task_now(bucket: Bucket, j: JobId, rank: int, listed: Listed) -> TaskNow:
 
 def _of_gang(bucket: Bucket, a: AttemptId, last: End, listed: Listed) -> TaskNow:
     """A rank whose last end left what follows to all members of its gang."""
-    job = bucket.job(a.job)
-    if job is None:
-        return TaskNow(a.rank, last, a.n, None)  # deleted just now: then it was over
-    terms = bucket.terms(job)
     if listed.standing is None:
-        listed.standing = generations.look_at(bucket, a.job, terms)
-    end, goes_on = generations.as_it_stands(a, last, terms, listed.standing)
+        job = bucket.job(a.job)
+        if job is None:
+            return TaskNow(a.rank, last, a.n, None)  # deleted just now: then it was over
+        terms = bucket.terms(job)
+        listed.standing = (generations.look_at(bucket, a.job, terms), terms)
+    standing, terms = listed.standing
+    end, goes_on = generations.as_it_stands(a, last, terms, standing)
     return TaskNow(a.rank, end, a.n, a.next if goes_on else None, undecided=goes_on is None)
 
 

@@ -217,8 +217,8 @@ def _task(
     budgets = task.last.budgets if task.last else Budgets()
     if task.last is not None and lasts:
         lasts[-1] = task.last  # as it stands: what became of a gang's member is not in its own record
-    if listed.standing is not None and listed.standing.g:
-        budgets = listed.standing.spent
+    if listed.standing is not None and listed.standing[0].g:
+        budgets = listed.standing[0].spent
     failure = next((end.last_failure for end in reversed(lasts) if end.last_failure is not None), None)
     name = display_name(reading.terms, rank)
     done = task.undecided and task.last is not None and task.last.state is TaskState.COMPLETED

@@ -58,9 +58,9 @@ def why(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
 
 def _of_gang(reading: Reading, task: TaskNow, *, first: bool, now: float) -> Waits:
     """A member that ended and starts again with the others, or will, once all of them have ended."""
-    standing = reading.listed.standing
-    if standing is None or task.last is None:
+    if reading.listed.standing is None or task.last is None:
         return Waits(reasons.WAITING_TO_START)
+    standing, _ = reading.listed.standing
     placed = standing.placement is not None and standing.placement.attempts[task.rank] > task.last_n
     told = "" if placed else standing.told
     due_at = 0.0 if placed else standing.not_before

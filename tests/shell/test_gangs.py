@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stado_like.bucket import cancel, claim, gang, generations, mend, order
+from stado_like.bucket import cancel, claim, delete, gang, generations, mend, order
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Over
 from stado_like.job import codec, gang_keys, keys, reasons
@@ -321,3 +321,28 @@ def test_person_stops_a_member_between_two_generations_and_the_gang_is_over(buck
     assert view.state is JobState.CANCELLED, view
     assert [one.state for one in view.tasks] == [TaskState.COSCHED_FAILED, TaskState.CANCELLED]
     assert bucket.store.list("queued/").rows == bucket.store.list(keys.OPEN).rows == ()
+
+
+def test_members_that_wait_for_a_restart_say_for_whom_and_until_when(bucket: Bucket) -> None:
+    j = submit_gang(bucket, 3)
+    start(bucket, j)
+    end_member(bucket, attempt(j, 0))
+    end_member(bucket, attempt(j, 1), Cause.FAILURE)
+    half = read_job(bucket, j)
+    assert (half.tasks[0].state, half.tasks[0].reason) == (TaskState.COMPLETED, "Exited with code 0")
+    assert half.tasks[1].reason == "Gang restart after train-1: Exited with code 1" and half.tasks[1].restart_at == 0.0
+    stop_all(bucket, j, attempt(j, 1))
+    view = read_job(bucket, j)
+    assert (view.state, view.reason) == (JobState.PENDING, "Gang restart after train-1: Exited with code 1")
+    assert {one.state for one in view.tasks} == {TaskState.PENDING}
+    assert [one.restart_at for one in view.tasks] == pytest.approx([bucket.now() + 10] * 3)
+    assert view.tasks[0].restarts.failures == 1
+
+
+def test_deleted_gang_leaves_nothing(bucket: Bucket) -> None:
+    j = submit_gang(bucket)
+    start(bucket, j)
+    for rank in (0, 1):
+        end_member(bucket, attempt(j, rank))
+    delete.delete_job(bucket, j)
+    assert [row.key for row in bucket.store.list("").rows if not row.key.startswith(("deleted/", "state/"))] == []
