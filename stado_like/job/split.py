@@ -38,7 +38,7 @@ def decided(document: Mapping[str, Any], split: Split) -> Mapping[str, Any]:
     resources["machines"] = split.tasks
     chosen = dict(resources.get("node_selection") or {})
     if chosen.get("mode") == "All":
-        chosen["mode"] = "Any"
+        chosen["mode"] = "Exact"  # one on each: they never share
         resources["node_selection"] = chosen
     template = {**template, "requested_resources": resources}
     if named:

@@ -107,13 +107,6 @@ class Edit:
     def is_empty(self) -> bool:
         return self == Edit()
 
-    @property
-    def not_yet(self) -> tuple[str, ...]:
-        """The settings of this edit on which nothing acts yet, in the words of the command."""
-        named = {"max_memory_bytes": "max_memory"}
-        told = tuple(named.get(name, name) for name in LIMITS if self.quota.get(name) is not None)
-        return (*told, *(("pool",) if self.pools else ()))
-
     def of(self, found: Workspace) -> Workspace:
         """The workspace after the edit."""
         pools = {key: value for key, value in found.pools.items() if key not in self.no_pools}

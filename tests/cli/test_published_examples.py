@@ -53,7 +53,7 @@ def test_the_complete_example_waits_for_its_gang(stado: Stado, bucket: Bucket, t
     said = stado("submit", "-f", file)
     assert (said.code, said.out) == (0, "llama-finetune\n")
     (line,) = [line for line in said.err.splitlines() if line.startswith("accepted, not yet acted upon: ")]
-    for part in ("image", "datavolume_refs", "requested_resources.topology", "security_context"):
+    for part in ("image", "datavolume_refs", "security_context"):
         assert part in line
     assert "secret_refs" not in line and "per_gpu" not in line  # these act
     assert entries(bucket, keys.QUEUED_OPEN) == []

@@ -16,8 +16,6 @@ NOT_YET: dict[str, list[str]] = {
     "complete": [
         "image",
         "registry_secret_ref",
-        "requested_resources.topology",
-        "requested_resources.network",
         "datavolume_refs",
         "security_context",
     ],

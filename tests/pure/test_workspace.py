@@ -164,12 +164,6 @@ def test_an_edit_changes_what_it_names_and_keeps_the_rest() -> None:
     assert again.of(found).grants.bind_paths == ("/b", "/a")
 
 
-def test_what_is_accepted_only_is_said_in_the_commands_words() -> None:
-    edit = Edit(quota={"max_memory_bytes": 1, "max_gpus": 0, "max_cpus": None}, pools={"a": "b"}, max_priority=3)
-    assert edit.not_yet == ("max_gpus", "max_memory", "pool")
-    assert Edit(max_priority=3, privileged=True, bind_paths=("/a",), no_pools=("a",)).not_yet == ()
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

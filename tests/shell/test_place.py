@@ -274,6 +274,17 @@ def test_a_total_is_split_once_and_its_ranks_are_queued(stage: Waiting) -> None:
     assert job is not None and stage.bucket.terms(job).tasks == 2 and stage.bucket.terms(job).ask.gpus == 2
 
 
+def test_one_task_on_every_machine_never_two_on_one(stage: Waiting) -> None:
+    stage.put("all", cores=1, resources={"node_selection": {"mode": "All"}})
+    for worker in ("w1", "w2", "w3"):
+        stage.machine(worker, cores=8)
+    for _ in range(2):
+        tick(stage)
+    assert sorted(order.worker for order in stage.orders()) in (["w1", "w2", "w3"], [])
+    claimable = [keys.attempt_of_entry(key).rank for key in stage.keys(keys.QUEUED)]
+    assert sorted(claimable) == [0, 1, 2]
+
+
 def test_a_split_cut_short_after_its_create_is_finished_and_leaves_no_second_entry(stage: Waiting) -> None:
     j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
     made = Split(nonce="s", tasks=2, gpus_each=2, chosen_at=stage.bucket.now())

@@ -65,8 +65,6 @@ def command(
         raise UsageError("nothing to set was given", "`stado workspace set --help` lists limits and grants.")
     shown = workspace_json(open_client(context).workspaces.edit(name, edit))
     context.output.value(shown, workspace_text(shown))
-    if edit.not_yet:
-        context.output.note(f"accepted, not yet acted upon: {', '.join(edit.not_yet)}")
 
 
 def _quota(said: dict[str, str | None]) -> dict[str, int | None]:

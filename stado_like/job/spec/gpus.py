@@ -51,12 +51,11 @@ class GpuRequests(BaseModel):
     )
     min_per_machine: Annotated[int, Whole(limits.GPUS, "GPUs")] = Field(
         default=0,
-        json_schema_extra=later(),
         description="When the scheduler picks the shape: never fewer than this many GPUs on one machine.",
     )
     policy: Annotated[str, OneOf(limits.GPU_POLICIES)] = Field(
         default="BestEffort",
-        json_schema_extra=later(),
+        json_schema_extra=later("All"),
         description="BestEffort: count GPUs, split as the scheduler or machines decides. PerNode: a power of two per "
         "task, one task per machine. All: every free GPU of each machine it lands on, one task per GPU machine.",
     )

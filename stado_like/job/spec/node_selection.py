@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import OneOf, Text, WholeOrText, later
+from stado_like.job.spec.fields import OneOf, Text, WholeOrText
 from stado_like.job.spec.metadata import PART, LabelValue
 from stado_like.job.spec.paths import ResourceName
 
@@ -33,7 +33,6 @@ class NodeSelection(BaseModel):
 
     mode: Annotated[str, OneOf(limits.SELECTION_MODES)] = Field(
         default="Exact",
-        json_schema_extra=later("All"),
         description="Exact: tasks never share a machine; with names and no count, one task per named machine. Any: any "
         "of names, or any machine; tasks may share one. All: one task on every machine that could take it when the job "
         "is created.",

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Flag, OneOf, Whole, later
+from stado_like.job.spec.fields import Flag, OneOf, Whole
 from stado_like.job.spec.metadata import PART
 
 Restarts = Annotated[int, Whole(limits.RESTARTS)]
@@ -75,12 +75,10 @@ class Resilience(BaseModel):
     )
     max_preemptions: Restarts | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Preemptions and moves after which it is not preempted again; left out, there is no cap.",
     )
     preemptible_after_seconds: Annotated[int, Whole(limits.PREEMPTIBLE_AFTER_S, "seconds")] | None = Field(
         default=None,
-        json_schema_extra=later(),
         description="Not preempted before each attempt has run this long.",
     )
     backoff_seconds: Annotated[int, Whole(limits.BACKOFF_S, "seconds")] = Field(

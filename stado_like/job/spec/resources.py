@@ -67,18 +67,13 @@ class RequestedResources(BaseModel):
         description="Run on exactly this many machines, one task on each, with the GPUs split evenly; 0: the "
         "scheduler decides.",
     )
-    topology: Topology | None = Field(
-        default=None, json_schema_extra=later(), description="Rules on where tasks land relative to each other."
-    )
-    network: Links | None = Field(
-        default=None, json_schema_extra=later(), description="The slowest link allowed between tasks."
-    )
+    topology: Topology | None = Field(default=None, description="Rules on where tasks land relative to each other.")
+    network: Links | None = Field(default=None, description="The slowest link allowed between tasks.")
     node_selection: NodeSelection | None = Field(
         default=None, description="Which machines, by name or label, and how many tasks."
     )
     placement: Annotated[str, OneOf(limits.PLACEMENTS)] = Field(
         default="Any",
-        json_schema_extra=later(),
         description="The older form of topology. SameRack is keep_within: rack, SameNvlinkDomain is keep_within: "
         "nvlink_domain, SpreadRacks and SpreadFabrics are spread: rack and spread: fabric; TightestNetwork and Any add "
         "nothing. Where both say something, topology wins.",
