@@ -29,6 +29,8 @@ SWEPT_A_TICK = 50
 ENTRIES_A_TICK = 50
 LYING_S = 600.0
 LONG_QUEUE_FOR = 20
+PLACE_LIES_S = 180.0
+"""An order to start holds for two minutes; then it is no more than in the way."""
 WAITING_S = 20.0
 HEADS_AT_ONCE = 64
 TTLS_REMEMBERED = 10_000
@@ -67,7 +69,8 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         reading.cursors()
         queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
         entries = reading.page("entries", keys.QUEUED, ENTRIES_A_TICK, _entry)
-        orders = reading.parsed("orders", keys.INBOX, lambda row: keys.parse_order(row.key))
+        lying = reading.parsed("orders", keys.INBOX, lambda row: (keys.parse_order(row.key), row.last_modified))
+        orders = tuple(one for one, since in lying if one.kind == "stop" or now - since > PLACE_LIES_S)
         swept = reading.page(
             "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
         )
@@ -90,7 +93,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         queued=queued,
         lying=tuple(one for one, since in entries if now - since >= LYING_S),
         waiting=tuple(one for one, since in entries if now - since >= WAITING_S),
-        orders=tuple(one for one in orders if one.kind == "stop"),
+        orders=orders,
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,

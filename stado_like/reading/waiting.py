@@ -114,6 +114,8 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
         return created_by_a_tick(reading.around)
     if terms.held:
         return _hinted(reading, a) or held(reading.around, terms)
+    if _is_held_back(possible, here) and not reading.around.ticks:
+        return no_tick(reading.around)  # its workspace has a quota
     if reading.around.pause is not None:
         return reasons.queue_paused(reading.around.pause.why)
     if task.last is not None and not reading.around.workers:
@@ -124,6 +126,10 @@ def _first(reading: Reading, task: TaskNow, due_at: float, now: float) -> str:
     if task.last is not None and task.last.restart:
         return restart_reason(task.last)
     return no_room(reading.around, terms, task.rank)
+
+
+def _is_held_back(possible: tuple[str, ...], here: list[bool]) -> bool:
+    return any(there and key.startswith(keys.QUEUED_HELD) for key, there in zip(possible, here, strict=True))
 
 
 def _hinted(reading: Reading, a: keys.AttemptId) -> str:

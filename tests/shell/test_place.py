@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stado_coordinator.tick import Tick
-from stado_like.bucket import entries, holding, ordered_place
+from stado_like.bucket import cancel, entries, holding, ordered_place
 from stado_like.bucket.apply import apply
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory
@@ -22,6 +22,7 @@ from stado_like.job.records import Capacity
 from stado_like.job.split import Split
 from stado_like.job.workspace import Edit
 from stado_like.planning.place_actions import KeepRoom, MoveEntry, PlaceOne, TakeBack
+from stado_like.reading.view import read_job
 from tests.builders_queue import Waiting
 
 RACK = {"machines": 2, "topology": {"keep_within": "rack"}}
@@ -129,6 +130,25 @@ def test_two_ticks_that_place_one_attempt_waste_an_order_and_no_more(stage: Wait
     stage.claim(a, "w2")
     apply(stage.bucket, PlaceOne(a, "w3", entries.open_key(job, terms, a)), Memory())
     assert sorted(order.worker for order in stage.orders()) == ["w1", "w2"], "claimed: nobody else is asked"
+
+
+def test_an_order_of_a_worker_that_never_came_back_goes_when_nothing_waits_any_more(stage: Waiting) -> None:
+    a = AttemptId(stage.put("near", resources=RACK), 0, 1)
+    ordered_place.give(stage.bucket, "w1", a, "")
+    for key in stage.keys(keys.QUEUED):
+        stage.store.delete(key)
+    stage.clock.pass_s(200)
+    cancel.cancel_job(stage.bucket, a.job)
+    tick(stage)
+    assert not stage.orders()
+
+
+def test_a_job_that_a_quota_holds_back_says_when_nobody_ticks(stage: Waiting) -> None:
+    j = stage.put("mine")
+    limit(stage, "default", max_cpus=1)
+    (key,) = stage.keys(keys.QUEUED_OPEN)
+    move(stage.bucket, key, keys.QUEUED_HELD)
+    assert read_job(stage.bucket, j).tasks[0].reason.startswith("no tick on this store since")
 
 
 # ---- holds
