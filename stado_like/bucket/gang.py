@@ -278,7 +278,8 @@ def _bring_together(bucket: Bucket, job: Job, terms: Terms, standing: Standing, 
         if standing.open.get(a.rank) != a or any(bucket.present(keys.running(a))):
             continue
         decided_at = placement.decided_at if a not in standing.joined else _joined_at(bucket, a, standing.g)
-        if now - decided_at <= ordered_place.CLAIMED_WITHIN_S:
+        refused = a in standing.joined and ordered_place.was_refused(bucket, worker, a)
+        if now - decided_at <= ordered_place.CLAIMED_WITHIN_S and not refused:
             done.ordered += len(_order(bucket, job, terms, standing.g, {a: worker}))
         elif a in standing.joined:
             done.ended += _end_unheld(bucket, a, job, terms, undelivered, standing.g, worker)

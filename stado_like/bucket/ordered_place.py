@@ -9,7 +9,6 @@ one attempt are settled by the claim. One that was written long after it was dec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from stado_like.bucket import doorbell
@@ -24,8 +23,6 @@ from stado_like.store.protocol import list_all
 
 PLACE = "place"
 CLAIMED_WITHIN_S = 60.0
-PASSED_OVER_S = 600.0
-"""So long a worker is passed over that refused an attempt, or did not claim it in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +93,20 @@ def refuse(bucket: Bucket, asked: ToStart, why: str) -> None:
 
 def withdraw(bucket: Bucket, worker: str, a: AttemptId) -> None:
     """Take back what a worker was ordered about an attempt that nobody is to start any more."""
-    prefix = keys.order(worker, PLACE, a, 1).removesuffix("1.json")
-    bucket.drop(*(row.key for row in list_all(bucket.store, prefix)))
+    bucket.drop(*(row.key for row in list_all(bucket.store, _orders_of(worker, a))))
 
 
-def lying(bucket: Bucket) -> Iterator[tuple[keys.Order, Order, float]]:
-    """Every order to start that lies in an inbox, with its age: for a tick. Raises `StoreUnavailable`."""
-    for row in list_all(bucket.store, keys.INBOX):
+def was_refused(bucket: Bucket, worker: str, a: AttemptId) -> bool:
+    """Whether a worker said of an attempt that it will not start it. Raises `StoreUnavailable`."""
+    for row in list_all(bucket.store, _orders_of(worker, a)):
         try:
-            parsed = keys.parse_order(row.key)
-            found = bucket.read(Order, row.key) if parsed.kind == PLACE else None
+            found = bucket.read(Order, row.key)
         except BadRecord:
-            continue
-        if found is not None:
-            yield parsed, found.record, found.age_s
+            continue  # `storage fsck` names it
+        if found is not None and found.record.refused:
+            return True
+    return False
+
+
+def _orders_of(worker: str, a: AttemptId) -> str:
+    return keys.order(worker, PLACE, a, 1).removesuffix("1.json")

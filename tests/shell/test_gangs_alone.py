@@ -6,10 +6,12 @@ import pytest
 
 from stado_like.bucket import gang
 from stado_like.bucket.bucket import Bucket
+from stado_like.job.records import Budgets
 from stado_like.job.states import Cause, Decision, JobState
 from stado_like.reading.view import read_job
 from tests.builders_gangs import (
     end_member,
+    orders,
     place,
     start,
     stop_all,
@@ -75,6 +77,19 @@ def test_join_that_nobody_claims_ends_undelivered_and_goes_elsewhere(bucket: Buc
     assert end is not None and (end.cause, end.decision) == (Cause.UNDELIVERED, Decision.RETRY)
     waits = gang.waits(bucket, j, terms_of(bucket, j))
     assert waits is not None and waits.members == (attempt(j, 1, 3),)
+
+
+def test_join_that_is_refused_ends_at_once_and_spends_nothing(bucket: Bucket) -> None:
+    j = submit_gang(bucket, 2, **ALONE)
+    start(bucket, j)
+    end_member(bucket, attempt(j, 1), Cause.REQUEUED)
+    place(bucket, j)
+    (asked,) = orders(bucket, "w1")
+    gang.refuse(bucket, asked, "w1", "no room")
+    assert tend(bucket, j).ended == 1 and orders(bucket, "w1") == []
+    end = bucket.end(attempt(j, 1, 2))
+    assert end is not None and (end.cause, end.budgets) == (Cause.UNDELIVERED, Budgets())
+    assert bucket.end(attempt(j, 0)) is None
 
 
 def test_least_members_start_and_the_rest_joins(bucket: Bucket) -> None:
