@@ -51,6 +51,8 @@ def why_stopped(terms: Terms, standing: Standing) -> tuple[Cause, str]:
     if standing.barrier is not None and standing.aborted:
         return Cause.BARRIER, standing.barrier.reason
     assert first is not None
+    if first.end.cause is Cause.PREEMPTED:  # a gang is preempted as a whole: the rest is told so already, or is now
+        return Cause.PREEMPTED, first.end.reason
     before = standing.placement.budgets if standing.placement is not None else Budgets()
     return Cause.GANG, gang.stop_reason(terms, first, list(standing.ended.values()), before)
 

@@ -86,7 +86,11 @@ class Standing:
         if self.barrier is not None and not self.barrier.go:
             return self.barrier.reason
         culprit = self.whole.culprit if self.whole is not None else next(iter(self.bad), None)
-        return reasons.gang_restart(culprit.name, gang.why(culprit.end)) if culprit is not None else ""
+        if culprit is None:
+            return ""
+        if culprit.end.cause is Cause.PREEMPTED:  # all of it was
+            return reasons.waiting_again(culprit.end.reason)
+        return reasons.gang_restart(culprit.name, gang.why(culprit.end))
 
     @property
     def spent(self) -> Budgets:

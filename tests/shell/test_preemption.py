@@ -1,5 +1,5 @@
-"""What protects running work from preemption, as a tick reads it: how often its run was preempted before, its minimum
-runtime."""
+"""What a run is charged for preemptions, what protects it from more of them as a tick reads it, and what a gang says
+of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from stado_like.bucket import generations
 from stado_like.bucket.load_board import load_board
 from stado_like.bucket.load_world import Memory, load_world
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.states import Cause
 from stado_like.planning.board import Running
-from tests.builders_gangs import end_member, start, submit_gang
+from stado_like.reading.view import read_job
+from tests.builders_gangs import end_member, start, stops, submit_gang
 from tests.builders_queue import Waiting
 
 CAP: dict[str, Any] = {"resilience": {"max_preemptions": 1}}
@@ -63,3 +65,19 @@ def test_cap_of_none_forbids_every_preemption(stage: Waiting) -> None:
     stage.machine("w1")
     stage.claim(AttemptId(j, 0, 1))
     assert running(stage)[AttemptId(j, 0, 1)].capped
+
+
+def test_preempted_gang_is_told_the_same_in_all_its_members(stage: Waiting) -> None:
+    """The order to one was lost: the first end has the rest stopped as preempted too. It is charged once."""
+    j = submit_gang(stage.bucket)
+    start(stage.bucket, j)
+    why = "Preempted by higher-priority work (urgent)"
+    end_member(stage.bucket, AttemptId(j, 0, 1), Cause.PREEMPTED, why)
+    assert stops(stage.bucket, "w1") == [(AttemptId(j, 1, 1), Cause.PREEMPTED, why)]
+    end_member(stage.bucket, AttemptId(j, 1, 1), Cause.PREEMPTED, why)
+    view = read_job(stage.bucket, j)
+    assert view.reason == f"{why}; waiting to run again"
+    for task in view.tasks:
+        assert [told.change.reason for told in task.story][-2:] == [why, "Preempted by urgent; queued again"]
+    placed = generations.read_placement(stage.bucket, j, start(stage.bucket, j))
+    assert placed is not None and placed.budgets.preemptions == 1
