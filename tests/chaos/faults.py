@@ -43,7 +43,7 @@ WEIGHTS = {
     Harm.SERVER_KILLED: 6,
     Harm.SERVER_STOPPED: 4,
     Harm.WEATHER: 12,
-    Harm.MACHINE_DRAINED: 5,
+    Harm.MACHINE_DRAINED: 8,
     Harm.MACHINE_CORDONED: 3,
     Harm.QUEUE_PAUSED: 2,
 }
@@ -244,7 +244,8 @@ class Faults:
         away = time.monotonic() < self._peace_until_s - PEACE_S
         if wishes is None or not wishes.is_free(harm) or not workers or away:
             return  # while the store is away nobody can be asked
-        worker = "" if harm is Harm.QUEUE_PAUSED else self.chance.choice(workers)
+        busiest = max(workers, key=lambda one: (one not in self._away(), len(self.cluster.running(one))))
+        worker = "" if harm is Harm.QUEUE_PAUSED else busiest
         lasting_s = self.chance.uniform(3, 8) if harm is Harm.QUEUE_PAUSED else self.chance.uniform(8, 25)
         strike = self._note(harm, worker, lasting_s=lasting_s)
         self._later(lasting_s, strike, wishes.ask(harm, worker))

@@ -22,7 +22,7 @@ GIVEN_UP = frozenset({JobState.CANCELLED})
 TTL_S = 10
 KINDS = {
     "plain": 24,
-    "long": 12,
+    "long": 16,
     "flaky": 10,
     "array": 12,
     "flaky-array": 10,

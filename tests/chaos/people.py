@@ -73,9 +73,10 @@ class People(threading.Thread):
             return None
         recent = self._history.acknowledged[-25:]
         one = self._chance.choice(recent)
-        if drawn < 0.75:
+        if drawn < 0.74:
             return self._cancels(one)
         if drawn < 0.80:
+            one = self._chance.choice(unfinished or recent)
             return self._requeues(one, self._chance.randrange(one.tasks))
         if drawn < 0.87:
             return self._stops(one, self._chance.randrange(one.tasks))
