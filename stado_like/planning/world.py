@@ -143,7 +143,8 @@ class World:
     wait for other jobs, `children` those that have a parent; `late` the attempts that waited too long to start.
     `queued` is a page of queued/open; `waiting` are the entries of a page of all indexes that
     have lain there for longer than a tick, `lying` for ten minutes;
-    `orders` are the stop orders in all inboxes, and the orders to start that hold no more. `unread` maps what could not be listed (running, capacity, later,
+    `orders` are the stop orders in all inboxes, and the orders to start that hold no more.
+    `unread` maps what could not be listed (running, capacity, later,
     cancels, open, groups, after, children, overdue, queued, entries, orders, jobs, observed) to why. `armed_here_s`
     says for how long *this* process has seen an attempt armed, by a clock that never jumps; attempts
     that another process armed are not in it.

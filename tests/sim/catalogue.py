@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tests.sim import pairs, pairs_orders, pairs_waiting, scenarios_groups, scenarios_orders, scenarios_waiting
+from tests.sim import (
+    pairs,
+    pairs_orders,
+    pairs_waiting,
+    scenarios_groups,
+    scenarios_orders,
+    scenarios_places,
+    scenarios_waiting,
+)
 
-SCENES = (*scenarios_groups.SCENES, *scenarios_orders.SCENES, *scenarios_waiting.SCENES)
+SCENES = (
+    *scenarios_groups.SCENES,
+    *scenarios_orders.SCENES,
+    *scenarios_places.SCENES,
+    *scenarios_waiting.SCENES,
+)
 PAIRS = (*pairs.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS)
