@@ -38,7 +38,7 @@ def victims(unit: Unit, spots: Sequence[Spot], now: float, *, others: Iterable[S
     `others`: machines that it cannot use. Members of gangs may run there, which are stopped with the rest.
     """
     coming = [_without_stopping(spot) for spot in sorted(spots, key=lambda one: one.machine.worker)]
-    groups = _groups(unit, coming, [_without_stopping(spot) for spot in others], now)
+    groups = _groups(unit, coming, others, now)
     search = Search(unit, coming, now)
     where = search.where(())
     if where is not None:
@@ -77,9 +77,9 @@ def _groups(unit: Unit, spots: Sequence[Spot], others: Iterable[Spot], now: floa
                 here.add(one.job)
             else:
                 alone.append(_group([(one, spot.machine.worker)], now))
-    for spot in others:
+    for spot in others if here else ():
         for one in spot.running:
-            if one.gang and one.job in here:
+            if one.gang and one.job in here and not one.stopping:
                 gangs[one.job].append((one, spot.machine.worker))
     return sorted([*alone, *(_group(members, now) for members in gangs.values())], key=lambda one: one.cost)
 
