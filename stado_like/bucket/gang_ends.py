@@ -11,6 +11,7 @@ from stado_like.bucket import entries, generations, order
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.generations import Standing
 from stado_like.job import gang, keys
+from stado_like.job.gang import MemberEnd
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, End, Job
 from stado_like.job.states import Cause
@@ -34,6 +35,9 @@ def after_end(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms) ->
 def stop_the_rest(bucket: Bucket, terms: Terms, standing: Standing) -> int:
     """Order whoever holds a member that has not ended to stop it. Returns how many hold one."""
     cause, reason = why_stopped(terms, standing)
+    first = _first_to_end(standing)
+    if cause is Cause.GANG and first is not None and first.end.cause is Cause.PREEMPTED:
+        cause, reason = Cause.PREEMPTED, first.end.reason  # as a whole: the rest is told so already, or is now
     held = 0
     for a in standing.open.values():
         claim = bucket.claim(a)
@@ -46,15 +50,18 @@ def stop_the_rest(bucket: Bucket, terms: Terms, standing: Standing) -> int:
 
 def why_stopped(terms: Terms, standing: Standing) -> tuple[Cause, str]:
     """Why a generation's members that have not ended must."""
-    bad = standing.bad
-    first = next((one for one in bad if one.end.cause not in (Cause.GANG, Cause.BARRIER)), bad[0] if bad else None)
+    first = _first_to_end(standing)
     if standing.barrier is not None and standing.aborted:
         return Cause.BARRIER, standing.barrier.reason
     assert first is not None
-    if first.end.cause is Cause.PREEMPTED:  # a gang is preempted as a whole: the rest is told so already, or is now
-        return Cause.PREEMPTED, first.end.reason
     before = standing.placement.budgets if standing.placement is not None else Budgets()
     return Cause.GANG, gang.stop_reason(terms, first, list(standing.ended.values()), before)
+
+
+def _first_to_end(standing: Standing) -> MemberEnd | None:
+    """For which the others are stopped: not one that was stopped for another itself, if that can be."""
+    bad = standing.bad
+    return next((one for one in bad if one.end.cause not in (Cause.GANG, Cause.BARRIER)), bad[0] if bad else None)
 
 
 def queue_again(bucket: Bucket, job: Job, terms: Terms, standing: Standing) -> list[str]:
