@@ -37,8 +37,9 @@ class Server:
     endpoint: str
     pid: int
 
-    def url(self, bucket: str, prefix: str = "") -> str:
-        return f"s3://{bucket}/{prefix}".rstrip("/") + f"?endpoint_url={self.endpoint}"
+    def url(self, bucket: str, prefix: str = "", driver: str = "") -> str:
+        chosen = f"&driver={driver}" if driver else ""
+        return f"s3://{bucket}/{prefix}".rstrip("/") + f"?endpoint_url={self.endpoint}{chosen}"
 
     def client(self) -> Any:
         """A plain client, for looking behind the store's back."""

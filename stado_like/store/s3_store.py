@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, BinaryIO, NoReturn
@@ -27,14 +27,14 @@ from stado_like.errors import (
 from stado_like.store.http_answer import OPEN_STATUSES, REFUSED_STATUSES, Reply, skew_in_words
 from stado_like.store.key_shape import check_written
 from stado_like.store.protocol import Applied, Object, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
-from stado_like.store.s3 import Answered, Silent, Wire
+from stado_like.store.wire import Answer, Answered, Listed, Place, Silent, Wire
 
 READ_BUDGET_S = 8.0
 LAST_START_S = 5.0  # no new attempt begins later than this after a silence: it could itself last for seconds
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MOST_S = 2.0
 HEADS_AT_ONCE = 8
-ADDRESSINGS = ("path", "virtual", "auto")
+DEFAULT_DRIVER = "plain"
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = Lock()
@@ -88,12 +88,14 @@ class S3Store:
         addressing: str = "auto",
         etag_style: str = "quoted",
         concurrency: int = 32,
+        driver: str | None = None,
         ambient: Ambient = REAL,
         url: str | None = None,
     ) -> None:
         self._under = f"{prefix}/" if prefix else ""
         style = addressing_for(bucket, endpoint_url, addressing)
-        self._wire = Wire(bucket, endpoint_url, region, style, concurrency, ambient)
+        place = Place(driver or DEFAULT_DRIVER, endpoint_url, region, style, concurrency)
+        self._wire = Wire(bucket, place, ambient, insists=driver is not None)
         self._where = self._wire.where
         self._ambient = ambient
         self._bucket_seen = False
@@ -139,7 +141,7 @@ class S3Store:
     def _write(self, key: str, body: bytes | BinaryIO, **condition: str) -> Write:
         check_written(key)
         try:
-            answer, _ = self._wire.send("put_object", Key=self._under + key, Body=body, **condition)
+            answer = self._wire.send("put_object", Key=self._under + key, Body=body, **condition)
         except Silent as silent:
             return Unknown(f"{silent.why} ({self._where})")
         except Answered as answered:
@@ -158,7 +160,7 @@ class S3Store:
                 ) from None
             return self._open(reply, f"writing {key}")
         self._bucket_seen = True
-        return Applied(str(answer.get("ETag", "")), self._now())
+        return Applied(answer.etag, self._now())
 
     def delete(self, key: str) -> Applied | Unknown:
         try:
@@ -188,36 +190,34 @@ class S3Store:
 
     def _get(self, key: str, **condition: str) -> Object | Unchanged | None:
         try:
-            answer, body = self._read(f"reading {key}", "get_object", Key=self._key(key), **condition)
+            answer = self._read(f"reading {key}", "get_object", Key=self._key(key), **condition)
         except Answered as answered:
             if condition and answered.reply.status == 304:
                 self._bucket_seen = True
                 return Unchanged(self._now())
             self._absent()
             return None
-        return Object(body, str(answer.get("ETag", "")), answer["LastModified"].timestamp(), self._now())
+        return Object(answer.body, answer.etag, answer.last_modified, self._now())
 
     def get_range(self, key: str, start: int, size_bytes: int) -> bytes | None:
         wanted = f"bytes={start}-{start + size_bytes - 1}"
         try:
-            answer, body = self._read(f"reading {key}", "get_object", Key=self._key(key), Range=wanted)
+            answer = self._read(f"reading {key}", "get_object", Key=self._key(key), Range=wanted)
         except Answered as answered:
             if answered.reply.status == 416:
                 return b""
             self._absent()
             return None
-        whole = answer["ResponseMetadata"]["HTTPStatusCode"] == 200  # a server may ignore a range
-        return body[start : start + size_bytes] if whole else body
+        whole = answer.status == 200  # a server may ignore a range
+        return answer.body[start : start + size_bytes] if whole else answer.body
 
     def head(self, key: str) -> Stat | None:
         try:
-            answer, _ = self._read(f"looking for {key}", "head_object", Key=self._key(key))
+            answer = self._read(f"looking for {key}", "head_object", Key=self._key(key))
         except Answered:
             self._absent()
             return None
-        return Stat(
-            str(answer.get("ETag", "")), answer["ContentLength"], answer["LastModified"].timestamp(), self._now()
-        )
+        return Stat(answer.etag, answer.size_bytes, answer.last_modified, self._now())
 
     def heads(self, keys: Sequence[str]) -> list[Stat | None]:
         if len(keys) < 2:
@@ -229,24 +229,24 @@ class S3Store:
         limit = max(1, min(limit, 1000))
         while True:  # once, unless a page holds nothing but folder markers
             try:
-                answer, _ = self._read(
+                answer = self._read(
                     f"listing {prefix}", "list_objects_v2", Prefix=self._under + prefix, MaxKeys=limit, **after
                 )
             except Answered:
                 self._bucket_missing()
-            found = answer.get("Contents", ())
-            more = bool(answer.get("IsTruncated")) and bool(found)
+            found = answer.rows
+            more = answer.truncated and bool(found)
             rows = self._rows(found, prefix)
             if rows or not more:
                 return Page(rows, more, self._now())
-            after = {"StartAfter": found[-1]["Key"]}
+            after = {"StartAfter": found[-1].key}
 
-    def _rows(self, found: Sequence[Mapping[str, Any]], prefix: str) -> tuple[Row, ...]:
+    def _rows(self, found: Sequence[Listed], prefix: str) -> tuple[Row, ...]:
         cut, wanted = len(self._under), self._under + prefix
         return tuple(
-            Row(row["Key"][cut:], str(row.get("ETag", "")), row["Size"], row["LastModified"].timestamp())
-            for row in found
-            if row["Key"].startswith(wanted) and not row["Key"].endswith("/")
+            Row(key[cut:], etag, size_bytes, last_modified)
+            for key, etag, size_bytes, last_modified in found
+            if key.startswith(wanted) and not key.endswith("/")
         )
 
     def now(self) -> float:
@@ -260,12 +260,12 @@ class S3Store:
     def versioning(self) -> str | None:
         """`Enabled`, `Suspended`, `Off`, or None when the server would not say."""
         try:
-            answer, _ = self._read("asking for versioning", "get_bucket_versioning")
+            answer = self._read("asking for versioning", "get_bucket_versioning")
         except (Answered, StoreError):
             return None
-        return str(answer.get("Status") or "Off")
+        return answer.versioning or "Off"
 
-    def _read(self, what: str, operation: str, **arguments: Any) -> tuple[Mapping[str, Any], bytes]:
+    def _read(self, what: str, operation: str, **arguments: Any) -> Answer:
         """A request that changes nothing, until it is answered. Raises `Answered` only for 304, 404 and 416."""
         started_s = self._ambient.boot_s()
         wait_s = BACKOFF_FIRST_S

@@ -19,13 +19,14 @@ from stado_like.store.memory import MemoryStore
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 
-ACCEPTED = "file:///path[?durable=0], s3://bucket/prefix[?endpoint_url=…&region=…&addressing=…&poll=1s], memory://name"
+ACCEPTED = "file:///path[?durable=0], s3://bucket/prefix[?endpoint_url=…&region=…&addressing=…&driver=…&poll=1s], memory://name"
 OPTIONS = {
     "file": ("durable", "poll"),
-    "s3": ("endpoint_url", "region", "addressing", "poll"),
+    "s3": ("endpoint_url", "region", "addressing", "driver", "poll"),
     "memory": ("poll",),
 }
 ADDRESSINGS = ("path", "virtual", "auto")
+DRIVERS = ("lean", "plain")
 NEAR_POLL_S = 0.01
 LOOPBACK_POLL_S = 0.05
 FAR_POLL_S = 1.0
@@ -73,6 +74,7 @@ def open_store(url: str, *, ambient: Ambient = REAL, meter: Meter | None = None)
             endpoint_url=options.get("endpoint_url"),
             region=options.get("region"),
             addressing=options.get("addressing", "auto"),
+            driver=options.get("driver"),
             ambient=ambient,
             url=named.url,
         )
@@ -155,6 +157,8 @@ def _check(options: dict[str, str]) -> None:
         _duration_s(options["poll"])
     if options.get("addressing", "auto") not in ADDRESSINGS:
         raise UsageError(f"addressing={options['addressing']!r} is unknown", f"It is one of {', '.join(ADDRESSINGS)}.")
+    if options.get("driver", "lean") not in DRIVERS:
+        raise UsageError(f"driver={options['driver']!r} is unknown", f"It is one of {', '.join(DRIVERS)}.")
     if "endpoint_url" in options:
         endpoint = options["endpoint_url"]
         try:

@@ -1,4 +1,7 @@
-"""Four stores and one suite: memory, a directory, moto's server and SeaweedFS. Every test gets a store of its own."""
+"""Four stores and one suite: memory, a directory, moto's server and SeaweedFS, the last two through both S3 drivers.
+
+Every test gets a store of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from tests import servers
 from tests.fault_proxy import FaultProxy, fault_proxy
 
 BUCKET = "contract"
+S3_KINDS = [f"{server}-{driver}" for server in ("moto", "seaweedfs") for driver in ("lean", "plain")]
+KINDS = ["memory", "local", *S3_KINDS]
 AWS = {
     **servers.CREDENTIALS,
     "AWS_CONFIG_FILE": "/dev/null",
@@ -74,7 +79,7 @@ def gateway(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @dataclass(frozen=True)
 class Subject:
-    """A fresh store by its URL; `open` opens it again, as another process would."""
+    """A fresh store by its URL; `open` opens it again, as another process would. `kind` names the server alone."""
 
     kind: str
     url: str
@@ -93,13 +98,24 @@ def subject_of(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str]
             return Subject(kind, f"memory://{token}")
         if kind == "local":
             return Subject(kind, f"file://{tmp_path / token}?durable=0")
-        server: servers.Server = request.getfixturevalue({"moto": "moto_server", "seaweedfs": "weed_server"}[kind])
-        return Subject(kind, server.url(BUCKET, token))
+        name, _, driver = kind.partition("-")
+        return Subject(name, _server(request, name).url(BUCKET, token, driver))
 
     return make
 
 
-@pytest.fixture(params=["memory", "local", "moto", "seaweedfs"])
+def _server(request: pytest.FixtureRequest, name: str) -> servers.Server:
+    server: servers.Server = request.getfixturevalue({"moto": "moto_server", "seaweedfs": "weed_server"}[name])
+    return server
+
+
+@pytest.fixture(params=["lean", "plain"])
+def driver(request: pytest.FixtureRequest) -> str:
+    """For tests that name their server themselves."""
+    return str(request.param)
+
+
+@pytest.fixture(params=KINDS)
 def subject(request: pytest.FixtureRequest, subject_of: Callable[[str], Subject]) -> Subject:
     return subject_of(request.param)
 
@@ -124,9 +140,10 @@ class Proxied:
         return open_store(self.direct_url)
 
 
-@pytest.fixture(params=["moto", "seaweedfs"])
+@pytest.fixture(params=S3_KINDS)
 def proxied(request: pytest.FixtureRequest) -> Iterator[Proxied]:
-    server: servers.Server = request.getfixturevalue({"moto": "moto_server", "seaweedfs": "weed_server"}[request.param])
-    token = REAL.token()
+    name, _, driver = request.param.partition("-")
+    server, token = _server(request, name), REAL.token()
     with fault_proxy(server.endpoint) as proxy:
-        yield Proxied(proxy, servers.Server(proxy.endpoint, 0).url(BUCKET, token), server.url(BUCKET, token))
+        url = servers.Server(proxy.endpoint, 0).url(BUCKET, token, driver)
+        yield Proxied(proxy, url, server.url(BUCKET, token, driver))

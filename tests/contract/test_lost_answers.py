@@ -183,17 +183,17 @@ def test_the_bucket_lies_elsewhere_and_is_followed_once(proxied: Proxied) -> Non
     assert len(proxied.proxy.log) == 3
 
 
-def test_a_missing_bucket_is_not_an_absent_key(moto_server: Server) -> None:
+def test_a_missing_bucket_is_not_an_absent_key(moto_server: Server, driver: str) -> None:
     for ask in ("create", "put", "get", "head", "list", "delete", "now"):
-        store = open_store(moto_server.url("no-such-bucket", "p"))
+        store = open_store(moto_server.url("no-such-bucket", "p", driver))
         arguments = {"create": ("x", b"1"), "put": ("x", b"1"), "list": ("",), "now": ()}.get(ask, ("x",))
         with pytest.raises(BucketMissing, match=f"no bucket no-such-bucket at {moto_server.endpoint}"):
             getattr(store, ask)(*arguments)
 
 
-def test_a_server_without_conditions_is_not_trusted(moto_server: Server) -> None:
+def test_a_server_without_conditions_is_not_trusted(moto_server: Server, driver: str) -> None:
     with fault_proxy(moto_server.endpoint) as proxy:
-        store = open_store(Server(proxy.endpoint, 0).url(BUCKET, "not-implemented"))
+        store = open_store(Server(proxy.endpoint, 0).url(BUCKET, "not-implemented", driver))
         proxy.add(Fault("PUT", answer=501, body=b"<Error><Code>NotImplemented</Code></Error>"))
         with pytest.raises(StoreUntrusted, match="does not offer conditional writes: HTTP 501"):
             store.create("x", b"1")

@@ -50,9 +50,9 @@ def test_a_good_store_is_trusted_and_asked_only_once(subject: Subject) -> None:
     assert (meter.snapshot() - before).counts == {"get": 1}
 
 
-def test_a_gateway_that_ignores_the_condition_is_refused(gateway: Server) -> None:
+def test_a_gateway_that_ignores_the_condition_is_refused(gateway: Server, driver: str) -> None:
     """Gateway returns 200 and overwrites in spite of the header: nothing may be submitted there."""
-    store = open_store(gateway.url(BUCKET, REAL.token()))
+    store = open_store(gateway.url(BUCKET, REAL.token(), driver))
     verdict = probe(store)
     assert not verdict.ok
     assert (
@@ -65,12 +65,12 @@ def test_a_gateway_that_ignores_the_condition_is_refused(gateway: Server) -> Non
     assert all(row.key.startswith("state/probe/") for row in list_all(store, ""))
 
 
-def test_a_versioned_bucket_is_refused(moto_server: Server) -> None:
-    client = moto_server.client()
-    client.create_bucket(Bucket="versioned")
-    client.put_bucket_versioning(Bucket="versioned", VersioningConfiguration={"Status": "Enabled"})
+def test_a_versioned_bucket_is_refused(moto_server: Server, driver: str) -> None:
+    client, name = moto_server.client(), f"versioned-{driver}"
+    client.create_bucket(Bucket=name)
+    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     with pytest.raises(StoreUntrusted, match="the bucket is versioned"):
-        ensure_trusted(open_store(moto_server.url("versioned", "p")))
+        ensure_trusted(open_store(moto_server.url(name, "p", driver)))
 
 
 def test_versioning_that_may_not_be_asked_is_said_and_accepted(proxied: Proxied) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from stado_like.store.conditional import Lost, Won, create_once
 from stado_like.store.protocol import Applied, Rejected, Write
-from tests.contract.conftest import Subject
+from tests.contract.conftest import S3_KINDS, Subject
 
 RACERS = 16
 ROUNDS = {"memory": (200, 1), "local": (200, 1), "moto": (200, 1), "seaweedfs": (5, 2)}
@@ -96,12 +96,12 @@ print(*won, flush=True)
 """
 
 
-@pytest.mark.parametrize("kind", ["local", "moto", "seaweedfs"])
+@pytest.mark.parametrize("kind", ["local", *S3_KINDS])
 def test_two_processes_at_once(kind: str, subject_of: Callable[[str], Subject]) -> None:
     subject = subject_of(kind)
     store = subject.open()
     store.create("counter", b"0")
-    count, replaces = {"local": (400, 100), "moto": (60, 20), "seaweedfs": (20, 3)}[kind]
+    count, replaces = {"local": (400, 100), "moto": (60, 20), "seaweedfs": (20, 3)}[subject.kind]
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", PROCESS, subject.url, name, str(count), str(replaces)],

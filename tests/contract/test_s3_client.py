@@ -16,7 +16,7 @@ import pytest
 
 from stado_like.ambient import REAL
 from stado_like.errors import CredentialsRefused, StoreUnavailable, UsageError
-from stado_like.store import s3
+from stado_like.store import wire
 from stado_like.store.protocol import Applied
 from stado_like.store.s3_store import S3Store, addressing_for
 from stado_like.store.url import open_store
@@ -25,13 +25,20 @@ from tests.contract.stepped_ambient import SteppedAmbient
 from tests.servers import Server, free_port
 
 
-def test_200_threads_ask_for_a_client_and_get_one(moto_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_200_threads_ask_for_a_client_and_get_one(
+    moto_server: Server, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random KeyError when threads start: clients were created on the shared default session."""
     import boto3
+    import botocore.session
 
-    s3.forget_clients()
+    session, method = {
+        "plain": (boto3.session.Session, "client"),
+        "lean": (botocore.session.Session, "get_credentials"),
+    }[driver]
+    wire.forget_clients()
     built: list[object] = []
-    build = boto3.session.Session.client
+    build = getattr(session, method)
 
     def count(self: object, *arguments: object, **more: object) -> object:
         # guard of the test: keys are never handed over, the session's own chain finds and refreshes them
@@ -39,9 +46,9 @@ def test_200_threads_ask_for_a_client_and_get_one(moto_server: Server, monkeypat
         built.append(self)
         return build(self, *arguments, **more)
 
-    monkeypatch.setattr(boto3.session.Session, "client", count)
+    monkeypatch.setattr(session, method, count)
     line = Barrier(200)
-    url = moto_server.url(BUCKET, REAL.token())
+    url = moto_server.url(BUCKET, REAL.token(), driver)
 
     def ask(number: int) -> None:
         store = open_store(url)
@@ -70,22 +77,31 @@ def family(name):
         children.append(child)
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 store.prepare()
-import boto3
-builds = []
-build = boto3.session.Session.client
-boto3.session.Session.client = lambda *a, **k: (builds.append(1), build(*a, **k))[1]
+from stado_like.store import wire
+(connection,) = wire._connections.values()
+built = connection.client()
+def same():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if connection._client is built else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert same()
 unused = family("unused")
-assert not builds
 store.heads(["a", "b", "c"])
 used = family("used")
+if "driver=lean" in sys.argv[1]:
+    child = os.fork()
+    if child == 0:  # the keys are kept, the sockets are not
+        os._exit(0 if connection._client is built and not built.targets else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and built.targets
 assert isinstance(store.create("parent", b"x"), Applied)
 print(unused, used)
 """
 
 
-def test_a_client_survives_a_fork_before_and_after_its_first_request(weed_server: Server) -> None:
+def test_a_client_survives_a_fork_before_and_after_its_first_request(weed_server: Server, driver: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK, weed_server.url(BUCKET, REAL.token())],
+        [sys.executable, "-W", "ignore", "-c", FORK, weed_server.url(BUCKET, REAL.token(), driver)],
         capture_output=True,
         text=True,
         timeout=50,
@@ -105,7 +121,7 @@ print(json.dumps({"Version": 1, "AccessKeyId": f"KEY{n}", "SecretAccessKey": "s"
 
 
 def test_expiring_credentials_are_fetched_afresh(
-    moto_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moto_server: Server, driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A 22-hour job succeeds, its outputs are lost: temporary role keys were frozen as static keys."""
     from tests.fault_proxy import fault_proxy
@@ -119,62 +135,66 @@ def test_expiring_credentials_are_fetched_afresh(
     monkeypatch.setenv("AWS_PROFILE", "role")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     with fault_proxy(moto_server.endpoint) as proxy:
-        store = open_store(Server(proxy.endpoint, 0).url(BUCKET, REAL.token()))
+        store = open_store(Server(proxy.endpoint, 0).url(BUCKET, REAL.token(), driver))
         for number in range(3):
             assert isinstance(store.create(f"end.{number}", b"x"), Applied)
         keys = [seen.headers["authorization"].split("Credential=")[1].split("/")[0] for seen in proxy.log]
+        tokens = [seen.headers["x-amz-security-token"] for seen in proxy.log]
     assert len(set(keys)) == 3 and all(key.startswith("KEY") for key in keys)
+    assert tokens == ["t"] * 3
 
 
-def test_no_credentials_are_refused_with_a_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_are_refused_with_a_next_step(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    store = open_store(f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{free_port()}")
+    store = open_store(f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{free_port()}&driver={driver}")
     for ask in (lambda: store.get("x"), lambda: store.create("x", b"1")):
         with pytest.raises(CredentialsRefused, match=f"no usable credentials for bucket {BUCKET}"):
             ask()
 
 
-def test_a_profile_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_does_not_exist_is_refused(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(CredentialsRefused, match="nobody"):
-        open_store(f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{free_port()}").get("x")
+        open_store(f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{free_port()}&driver={driver}").get("x")
 
 
-def test_wrong_keys_are_refused(weed_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    s3.forget_clients()
+def test_wrong_keys_are_refused(weed_server: Server, driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire.forget_clients()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    store = open_store(weed_server.url(BUCKET, "p"))
+    store = open_store(weed_server.url(BUCKET, "p", driver))
     with pytest.raises(CredentialsRefused, match="HTTP 403"):
         store.get("x")
-    s3.forget_clients()
+    wire.forget_clients()
 
 
-def test_an_endpoint_that_never_answers_gives_its_error_within_ten_seconds() -> None:
+def test_an_endpoint_that_never_answers_gives_its_error_within_ten_seconds(driver: str) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(64)  # connections are made by the kernel, and nobody answers
-        store = open_store(f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{silent.getsockname()[1]}")
+        url = f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{silent.getsockname()[1]}&driver={driver}"
+        store = open_store(url)
         started = time.monotonic()
         with pytest.raises(StoreUnavailable, match=f"bucket {BUCKET} at http://127.0.0.1"):
             store.get("x")
         assert time.monotonic() - started < 9.5
 
 
-def test_a_closed_port_is_unavailable_for_reads_and_unknown_for_writes() -> None:
+def test_a_closed_port_is_unavailable_for_reads_and_unknown_for_writes(driver: str) -> None:
     endpoint = f"http://127.0.0.1:{free_port()}"
     ambient = SteppedAmbient()
-    store = open_store(f"s3://{BUCKET}/p?endpoint_url={endpoint}", ambient=ambient)
+    store = open_store(f"s3://{BUCKET}/p?endpoint_url={endpoint}&driver={driver}", ambient=ambient)
     for ask in (lambda: store.get("x"), lambda: store.list(""), lambda: store.heads(["x", "y"]), store.now):
         with pytest.raises(StoreUnavailable, match=endpoint):
             ask()
     answer = store.create("x", b"1")
     assert type(answer).__name__ == "Unknown"
-    with pytest.raises(StoreUnavailable, match="endpoint"):
-        open_store(f"s3://{BUCKET}/p?endpoint_url=http://no-such-host.invalid:9000", ambient=ambient).get("x")
+    with pytest.raises(StoreUnavailable, match="no-such-host"):
+        nowhere = f"s3://{BUCKET}/p?endpoint_url=http://no-such-host.invalid:9000&driver={driver}"
+        open_store(nowhere, ambient=ambient).get("x")
 
 
-def test_an_endpoint_that_is_no_s3_server_is_not_taken_for_an_empty_store(tmp_path: Path) -> None:
+def test_an_endpoint_that_is_no_s3_server_is_not_taken_for_an_empty_store(driver: str) -> None:
     from threading import Thread
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -191,7 +211,7 @@ def test_an_endpoint_that_is_no_s3_server_is_not_taken_for_an_empty_store(tmp_pa
                     peer.shutdown(socket.SHUT_WR)
 
         Thread(target=babble, daemon=True).start()
-        url = f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{server.getsockname()[1]}"
+        url = f"s3://{BUCKET}/p?endpoint_url=http://127.0.0.1:{server.getsockname()[1]}&driver={driver}"
         with pytest.raises(StoreUnavailable):
             open_store(url, ambient=SteppedAmbient()).list("")
 
@@ -233,7 +253,8 @@ def test_importing_the_url_imports_no_sdk() -> None:
             sys.executable,
             "-c",
             "import sys, json; from stado_like.store.url import open_store; open_store('memory://x');"
-            "print(json.dumps([m for m in ('boto3', 'botocore', 'filelock', 'pydantic') if m in sys.modules]))",
+            "heavy = ('boto3', 'botocore', 'urllib3', 'filelock', 'pydantic');"
+            "print(json.dumps([name for name in heavy if name in sys.modules]))",
         ],
         capture_output=True,
         text=True,

@@ -110,7 +110,15 @@ def s3_replace() -> None:
         _one_replacer(store)
 
 
-def s3_sends_once() -> None:
+def s3_plain_sends_once() -> None:
+    _sends_once("plain")
+
+
+def s3_lean_sends_once() -> None:
+    _sends_once("lean")
+
+
+def _sends_once(driver: str) -> None:
     """A server that answers 500 to everything counts what it is sent."""
     count = 0
 
@@ -134,7 +142,7 @@ def s3_sends_once() -> None:
             for name, value in servers.CREDENTIALS.items():
                 patch.setenv(name, value)
             endpoint = f"http://127.0.0.1:{server.server_port}"
-            S3Store("teeth", endpoint_url=endpoint, region="us-east-1").create("k", b"x")
+            S3Store("teeth", endpoint_url=endpoint, region="us-east-1", driver=driver).create("k", b"x")
     finally:
         server.shutdown()
         server.server_close()
