@@ -91,7 +91,8 @@ class Tick:
         report.set_aside.extend(world.set_aside)
         report.next_due_at = planned.next_due_at
         waits = world.queue is not None and world.queue.board.units
-        report.is_idle = not (world.looks or world.later or world.cancels or world.open_jobs or world.unread or waits)
+        jobs = world.open_jobs or world.young
+        report.is_idle = not (world.looks or world.later or world.cancels or jobs or world.unread or waits)
         if "sweep" in world.unread:
             report.deferred.append(("sweep", world.unread["sweep"]))
         for name, actions in planned.passes:

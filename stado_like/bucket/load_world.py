@@ -85,6 +85,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         later=later,
         cancels=cancels,
         open_jobs=opened_long,
+        young=len(opened) - len(opened_long),
         gatherings=gatherings,
         waiters=tuple(seen.waiters),
         children=tuple(seen.children),

@@ -126,8 +126,9 @@ def release_first(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> None:
         bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
     if not terms.several:
         doorbell.ring_entries(bucket, queued)
-    elif not terms.held and not terms.after:
-        doorbell.ring(bucket, ("queue", str(j)))
+    else:
+        waits_for_a_tick = bool(terms.held or terms.after)
+        doorbell.ring(bucket, (doorbell.HELD if waits_for_a_tick else "queue", str(j)))
 
 
 def _next_incarnation(bucket: Bucket, j: JobId, request_id: str, *, after: int) -> int | DoneAndDeleted:

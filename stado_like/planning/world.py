@@ -156,6 +156,8 @@ class World:
     later: tuple[LaterEntry, ...] = ()
     cancels: tuple[tuple[JobId, int | None], ...] = ()
     open_jobs: tuple[OpenJob, ...] = ()
+    young: int = 0
+    """How many more there are that this tick leaves to their submitters."""
     swept: tuple[SweptJob, ...] = ()
     gatherings: tuple[Gathering, ...] = ()
     waiters: tuple[Waiter, ...] = ()
