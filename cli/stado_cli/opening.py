@@ -10,6 +10,7 @@ from stado_like.errors import PartlyDone, StadoError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from stado_like.client import Client
+    from stado_like.reading.kept_rows import KeptRows
 
 
 def open_client(context: Context, workspace: str = "") -> Client:
@@ -20,16 +21,13 @@ def open_client(context: Context, workspace: str = "") -> Client:
     return client
 
 
-def open_lister(context: Context, *, cache: bool = True) -> Client:
-    """A client that keeps on this disk what lists of jobs told, unless the settings say no."""
-    client = open_client(context)
-    if cache and context.settings.cache:
-        import os
+def kept_rows(context: Context, *, cache: bool = True) -> KeptRows:
+    """What lists of jobs told on this disk, unless the settings say no."""
+    import os
 
-        from stado_like.reading.kept_rows import KeptRows, place
+    from stado_like.reading.kept_rows import KeptRows, place
 
-        client.kept = KeptRows(place(client.store.url, os.environ))
-    return client
+    return KeptRows(place(context.store.url, os.environ) if cache and context.settings.cache else None)
 
 
 def permitted_as_far_as_seen(context: Context, client: Client, document: Mapping[str, Any]) -> None:

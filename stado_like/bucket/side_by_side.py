@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from stado_like.bucket.bucket import Bucket
@@ -19,5 +18,7 @@ def side_by_side(bucket: Bucket, ask: Callable[[T], R], wanted: Iterable[T]) -> 
     waiting = list(wanted)
     if len(waiting) < 2 or not bucket.store.url.startswith("s3:"):
         return [ask(one) for one in waiting]
+    from concurrent.futures import ThreadPoolExecutor  # not for a command that asks for one thing
+
     with ThreadPoolExecutor(min(AT_ONCE, len(waiting))) as pool:
         return list(pool.map(ask, waiting))

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
-from stado_like.job import keys, labels
+from stado_like.job import keys
 from stado_like.job.keys import JobId
+from stado_like.job.labels import is_of_tasks
 from stado_like.job.records import Job, Tombstone
 from stado_like.reading.kept_rows import KeptRows
-from stado_like.reading.rows import Look, read_row
 from stado_like.reading.shapes import JobRow
-from stado_like.reading.surroundings import Surroundings
 from stado_like.store.protocol import list_all
+
+if TYPE_CHECKING:
+    from stado_like.reading.rows import Look
 
 DAY_S = 86_400.0
 AT_ONCE = 32
@@ -88,50 +92,79 @@ def list_jobs(bucket: Bucket, wanted: Wanted, kept: KeptRows | None = None) -> L
     now, candidates = _candidates(bucket, wanted, indexed.unfinished, set_aside)
     dying = _deletions(bucket, indexed.opened)
     candidates = [one for one in candidates if one.j not in dying]
-    look = Look(bucket, Surroundings(bucket), frozenset(indexed.claimed), now, wanted.labels)
-    look.fresh = _fresh(bucket, indexed, [one.j for one in candidates], wanted)
+    reading = _Reading(bucket, wanted, kept, now, indexed.claimed, set_aside)
+    reading.fresh = _fresh(bucket, indexed, [one.j for one in candidates], wanted)
     rows: list[JobRow] = []
     for batch in _batches(candidates, AT_ONCE):
-        rows += _rows_of(look, batch, wanted, kept, set_aside)
+        rows += reading.rows_of(batch)
         if wanted.limit and len(rows) >= wanted.limit:
             break
     kept.save()
-    set_aside.update(look.around.set_aside)
     return Listing(tuple(rows[: wanted.limit] if wanted.limit else rows), set_aside)
 
 
-def _rows_of(
-    look: Look, batch: list[_Candidate], wanted: Wanted, kept: KeptRows, set_aside: dict[str, str]
-) -> list[JobRow]:
-    by_job = not any(labels.is_of_tasks(name) for name in wanted.labels)
-    known = {one: kept.row(one.key, one.etag) for one in batch} if by_job else {}
-    told = {one: row for one, row in known.items() if row is not None}
-    asked = [one for one in batch if one not in told]
-    jobs = {one: kept.job(one.key, one.etag) for one in asked}
-    answers = side_by_side(look.bucket, lambda one: _read(look, one, jobs[one], set_aside), asked)
-    read = dict(zip(asked, answers, strict=True))
-    for one, (job, row) in read.items():
-        if row is not None and row.is_over:
-            kept.keep_row(one.key, one.etag, row)
-        elif job is not None and jobs[one] is None and one.j in look.fresh:
-            kept.keep_job(one.key, one.etag, job)
-    rows = [told[one] if one in told else read[one][1] for one in batch]
-    return [row for row in rows if row is not None and wanted.may_be(row) and _has(row, wanted, by_job)]
+class _Reading:
+    """One look at many jobs. What is needed to read a job is loaded only when one must be read: where all rows were
+    kept, that would be most of the time that a list takes."""
 
+    def __init__(
+        self,
+        bucket: Bucket,
+        wanted: Wanted,
+        kept: KeptRows,
+        now: float,
+        claimed: set[JobId],
+        set_aside: dict[str, str],
+    ) -> None:
+        self._bucket = bucket
+        self._wanted = wanted
+        self._kept = kept
+        self._now = now
+        self._claimed = frozenset(claimed)
+        self._set_aside = set_aside
+        self._by_job = not any(is_of_tasks(name) for name in wanted.labels)
+        self.fresh: frozenset[JobId] = frozenset()
 
-def _has(row: JobRow, wanted: Wanted, by_job: bool) -> bool:
-    return not by_job or all(row.labels.get(name) == value for name, value in wanted.labels.items())
+    @cached_property
+    def _look(self) -> Look:
+        from stado_like.reading.rows import Look
+        from stado_like.reading.surroundings import Surroundings
 
+        around = Surroundings(self._bucket)
+        around.set_aside = self._set_aside
+        return Look(self._bucket, around, self._claimed, self._now, self._wanted.labels, self.fresh)
 
-def _read(look: Look, one: _Candidate, job: Job | None, set_aside: dict[str, str]) -> tuple[Job | None, JobRow | None]:
-    try:
-        job = look.bucket.job(one.j) if job is None else job
-        return job, None if job is None else read_row(look, one.j, job)
-    except BadRecord as bad:
-        set_aside[str(one.j)] = bad.message
-    except KeyError as missing:
-        set_aside[str(one.j)] = f"{one.key} has no {missing}"
-    return None, None
+    def rows_of(self, batch: list[_Candidate]) -> list[JobRow]:
+        kept = self._kept
+        known = {one: kept.row(one.key, one.etag) for one in batch} if self._by_job else {}
+        told = {one: row for one, row in known.items() if row is not None}
+        asked = [one for one in batch if one not in told]
+        jobs = {one: kept.job(one.key, one.etag) for one in asked}
+        answers = side_by_side(self._bucket, lambda one: self._read(one, jobs[one]), asked)
+        read = dict(zip(asked, answers, strict=True))
+        for one, (job, row) in read.items():
+            if row is not None and row.is_over:
+                kept.keep_row(one.key, one.etag, row)
+            elif job is not None and jobs[one] is None and one.j in self.fresh:
+                kept.keep_job(one.key, one.etag, job)
+        rows = [told[one] if one in told else read[one][1] for one in batch]
+        return [row for row in rows if row is not None and self._wanted.may_be(row) and self._has(row)]
+
+    def _has(self, row: JobRow) -> bool:
+        """The labels that are wanted. A row that was read has been judged by them, its tasks' too."""
+        return not self._by_job or all(row.labels.get(name) == value for name, value in self._wanted.labels.items())
+
+    def _read(self, one: _Candidate, job: Job | None) -> tuple[Job | None, JobRow | None]:
+        from stado_like.reading.rows import read_row
+
+        try:
+            job = self._bucket.job(one.j) if job is None else job
+            return job, None if job is None else read_row(self._look, one.j, job)
+        except BadRecord as bad:
+            self._set_aside[str(one.j)] = bad.message
+        except KeyError as missing:
+            self._set_aside[str(one.j)] = f"{one.key} has no {missing}"
+        return None, None
 
 
 def _batches(every: list[_Candidate], size: int) -> Iterator[list[_Candidate]]:

@@ -8,7 +8,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.job_text import STYLES, row_counts
-from stado_cli.opening import open_client, open_lister, set_aside, states
+from stado_cli.opening import kept_rows, set_aside, states
 from stado_cli.output import Column, column, times
 
 DELETED = "Deleted"
@@ -38,24 +38,23 @@ def command(
 
     Exit code 6 when a record could not be read: the rest is shown.
     """
-    from stado_like.asking.variables import labels
-    from stado_like.reading.listing import Wanted
+    # Not through `Client`: what that loads to submit and cancel takes longer than a list.
+    from stado_like.bucket.bucket import Bucket
+    from stado_like.reading.listing import Wanted, list_jobs
     from stado_like.reading.shapes import row_json
 
-    client = open_lister(context, cache=not no_cache)
     if deleted:
         _deleted(context, workspace, limit)
         return
-    found = client.listing(
-        Wanted(workspace=workspace, states=states(wanted_states), labels=labels(label), limit=limit or 0, every=every)
+    bucket = Bucket(context.store)
+    wanted = Wanted(
+        workspace=workspace, states=states(wanted_states), labels=_labels(label), limit=limit or 0, every=every
     )
-    now = client.bucket.now()
+    found = list_jobs(bucket, wanted, kept_rows(context, cache=not no_cache))
+    now, here = bucket.now(), context.settings.workspace
     rows = [{**row_json(one), "_tasks": row_counts(one), "_age": now - one.created_at} for one in found.rows]
     columns = [
-        Column(
-            "JOB",
-            lambda row: row["name"] if row["workspace"] == client.workspace else f"{row['workspace']}/{row['name']}",
-        ),
+        Column("JOB", lambda row: row["name"] if row["workspace"] == here else f"{row['workspace']}/{row['name']}"),
         Column("STATE", lambda row: row["state"], style=lambda row: STYLES.get(row["state"], "")),
         column("TASKS", "_tasks", right=True),
         column("PRIORITY", "priority", right=True),
@@ -68,8 +67,19 @@ def command(
     set_aside(dict(found.set_aside))
 
 
+def _labels(given: tuple[str, ...]) -> dict[str, str]:
+    if not given:
+        return {}
+    from stado_like.asking.variables import labels
+
+    return labels(given)
+
+
 def _deleted(context: Context, workspace: str, limit: int | None) -> None:
-    found, unread = open_client(context).deleted(workspace)
+    from stado_like.bucket.bucket import Bucket
+    from stado_like.reading.listing import list_deleted
+
+    found, unread = list_deleted(Bucket(context.store), workspace)
     rows = [
         {
             "name": j.name,
