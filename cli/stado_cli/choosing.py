@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stado_cli.context import Context
-from stado_cli.opening import states
+from stado_cli.opening import kept_rows, states
 from stado_like.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def chosen(
         every=over,
         older_than_s=older_than_s or 0.0,
     )
+    client.kept = kept_rows(context)
     ids = [row.id for row in client.listing(wanted).rows if row.is_over is over]
     if ids and not yes:
         _ask(context, ids, verb)
