@@ -17,7 +17,10 @@ from tests.sim.world import EPOCH_S
 
 
 @contextmanager
-def cluster(hosts: int = 1, cores: int = 2, *, tick_every_s: float = 5.0, gpus: int = 0) -> Iterator[Fleet]:
+def cluster(
+    hosts: int = 1, cores: int = 2, *, tick_every_s: float = 5.0, gpus: int = 0, apart_s: float = 0.0
+) -> Iterator[Fleet]:
+    """`apart_s`: the machines come up at any time within so long."""
     plan = replace(
         Plan.of(1), hosts=hosts, cores=cores, users=1, jobs=0, ticks=1, tick_every_s=tick_every_s, disasters=(),
         rates={}, operated=False, placed=False, gpus=gpus,
@@ -25,7 +28,7 @@ def cluster(hosts: int = 1, cores: int = 2, *, tick_every_s: float = 5.0, gpus: 
     fleet = Fleet(1, plan)
     try:
         for host in fleet.hosts:
-            host.start_agent()
+            fleet.world.at(fleet.world.now_s + fleet.world.random.uniform(0.0, apart_s), host.start_agent)
         for tick in fleet.ticks:
             fleet._start_tick(tick)
         yield fleet

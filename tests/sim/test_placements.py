@@ -1,4 +1,4 @@
-"""Placement in whole clusters without trouble: what is promised of queue, preemption, quotas and gangs, to the second."""
+"""Placement in whole clusters without trouble: what is promised of queue, preemption and quotas, to the second."""
 
 from __future__ import annotations
 

@@ -44,8 +44,6 @@ SWEEP_EVERY_S = 60.0
 WATCH_EVERY_S = 1.0
 RETRY_S = 1.0
 RETRY_MOST_S = 15.0
-LOOK_AGAIN_S = 0.1
-"""Room changes also by itself: a queue of which nothing fitted is gone through again after so long."""
 
 
 class Agent:
@@ -166,6 +164,8 @@ class Agent:
             due.append(self._unread_due_s)
         if self.claiming and self._candidates.version != self._looked_at[0]:
             due.append(now_s)  # a claim released the next rank of its lane
+        if self.claiming and self._candidates.outdated:
+            due.append(self._look_again_s)
         retry = self._candidates.next_due_s()
         if retry is not None:
             due.append(now_s + retry - self._bucket.now())
@@ -290,12 +290,12 @@ class Agent:
             if self._claim_what_fits() or not self._candidates.read_on():
                 break
         self._looked_at = (here[0], len(self._holdings))
-        self._look_again_s = now_s + LOOK_AGAIN_S
+        self._look_again_s = self._ambient.boot_s() + self._candidates.pause_s()
 
     def _claim_what_fits(self) -> bool:
         """Claim candidates in order while they fit. True when at least one was claimed, or there is no room at all."""
         progress, unfit = False, set[str]()
-        for entry in self._candidates.in_order():
+        for entry in self._candidates.to_try():
             if str(entry.attempt) in self._holdings:
                 self._candidates.drop(entry.key)
                 continue
@@ -312,6 +312,8 @@ class Agent:
                 unfit.add(coarse)
                 continue
             if not self._rules.let_claim(entry, ask, machine, self._holdings.values(), self._candidates):
+                continue
+            if not self._candidates.is_there(entry):
                 continue
             self._candidates.drop(entry.key)
             self._claim(entry, fit.settled(machine, ask))
@@ -339,6 +341,7 @@ class Agent:
         """Take a claim as far as the store answers. What is unsure is kept and asked again."""
         match claims.advance(self._bucket, holding):
             case claims.Launchable(opened, released):
+                self._candidates.won()
                 if released is not None:
                     self._candidates.offer(released)
                     ring(self._bucket, ("entry", released))
@@ -348,7 +351,9 @@ class Agent:
             case claims.Unreadable(bad):
                 self._candidates.set_aside(holding.claim.queue_key, bad, self._log)
                 self._not_mine(holding)
-            case claims.NotMine(why):
+            case claims.NotMine(why, lost):
+                if lost:
+                    self._candidates.lost(holding.claim.queue_key)
                 if why:
                     self._log(f"{holding.a}: {why}")
                 self._not_mine(holding)

@@ -4,13 +4,15 @@ A sweep brings the first page of `queued/open`; the bell brings single entries; 
 nothing on the pages so far could be claimed (at most five a step, the cursor kept, and rewound at the end of the
 listing or after ten minutes): so a head of entries that do not fit this machine blinds nobody. Retries that are not
 due yet wait in a heap of their own and are moved by whoever sees them due.
+
+Who loses a claim to another has an old list: the head of the queue is listed anew before anything else is tried.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from stado_like.bucket import entries
 from stado_like.bucket.bucket import Bucket
@@ -20,12 +22,19 @@ from stado_like.job.keys import Entry, LaterEntry
 from stado_like.job.records import Entry as EntryRecord
 from stado_like.job.terms import Ask
 from stado_like.store.protocol import Row
+from stado_worker.crowd import Crowd
 from stado_worker.recovery import UNREADABLE
 
 PAGES_A_STEP = 5
 UNREADABLE_LEFT_ALONE_S = 600.0
 REWIND_AFTER_S = 600.0
 MOST_KEPT = 20_000
+LOOK_AGAIN_S = 0.1
+"""Room changes also by itself: a queue of which nothing fitted is gone through again after so long."""
+APART_S = 0.5
+OLD_AFTER_S = 2.0
+LOST_LEFT_ALONE_S = 10.0
+"""A list may still show what was claimed."""
 
 
 def _order(entry: Entry) -> tuple[int, int, str]:
@@ -42,11 +51,14 @@ class Candidates:
         self._later_known: set[str] = set()
         self._cursor = ""
         self._more = False
-        self._listed_boot_s = 0.0
+        self._listed_boot_s = self._head_boot_s = 0.0
         self.strange: set[str] = set()
         self._left_alone: dict[str, float] = {}
         self._asks: dict[str, Ask] = {}
         self._limits: dict[str, int | None] = {}
+        self._crowd = Crowd(bucket.ambient)
+        self.outdated = False
+        """Whether a claim was lost since the queue was listed."""
         self.version = 0
         """Changes whenever there is something new to look at."""
 
@@ -57,6 +69,43 @@ class Candidates:
 
     def in_order(self) -> list[Entry]:
         return list(self._sorted)
+
+    def to_try(self) -> Iterator[Entry]:
+        """As they shall be tried now, until a claim is lost. Raises `StoreUnavailable`.
+
+        The head of the queue is listed anew first where a claim was lost since it was listed, or where others claim too
+        and will have claimed much of it by now.
+        """
+        old = self._bucket.ambient.boot_s() - self._head_boot_s > OLD_AFTER_S
+        if self.outdated or (old and self._sorted and self._crowd.is_one):
+            self._list_head()
+        for entry in self._crowd.order(self._sorted):
+            yield entry
+            if self.outdated:
+                return
+
+    def won(self) -> None:
+        """A claim stands."""
+        self._crowd.won()
+
+    def lost(self, key: str) -> None:
+        """Another had it: what is known of the queue is old."""
+        self._crowd.lost()
+        self.outdated = True
+        self.leave_alone(key, self._bucket.ambient.boot_s() + LOST_LEFT_ALONE_S)
+
+    def is_there(self, entry: Entry) -> bool:
+        """Right before a claim: whether nobody has claimed it since it was listed. Asked only where others claim too: a
+        HEAD costs a tenth of a create. Raises `StoreUnavailable`."""
+        if not self._crowd.is_one or any(self._bucket.present(entry.key)):
+            return True
+        self.drop(entry.key)
+        return False
+
+    def pause_s(self) -> float:
+        """How long until it is gone through again, though nothing new is known. Who lost a claim waits for as long as
+        chance says: those who lost together do not try together again."""
+        return self._bucket.ambient.uniform(0.0, APART_S) if self.outdated else LOOK_AGAIN_S
 
     def ask_of(self, entry: Entry) -> Ask | None:
         """What an entry asks for: in its name, or inside it where the name says so; read once, for it never changes.
@@ -148,6 +197,17 @@ class Candidates:
 
     def sweep(self) -> None:
         """The first page anew, and every retry that waits. Raises `StoreUnavailable`."""
+        self._list_head()
+        start_after = ""
+        while True:
+            waiting = self._bucket.store.list(keys.QUEUED_LATER, start_after=start_after)
+            for row in waiting.rows:
+                self.offer(row.key)
+            if not waiting.more or not waiting.rows:
+                return
+            start_after = waiting.rows[-1].key
+
+    def _list_head(self) -> None:
         page = self._bucket.store.list(keys.QUEUED_OPEN)
         beyond = page.rows[-1].key if page.more else None
         self._sorted = [one for one in self._sorted if beyond is not None and one.key > beyond]
@@ -157,15 +217,8 @@ class Candidates:
         self._asks = {key: ask for key, ask in self._asks.items() if key in self._known}
         self._limits = {key: limit for key, limit in self._limits.items() if key in self._known}
         self._cursor, self._more = (page.rows[-1].key, page.more) if page.rows else ("", False)
-        self._listed_boot_s = self._bucket.ambient.boot_s()
-        start_after = ""
-        while True:
-            waiting = self._bucket.store.list(keys.QUEUED_LATER, start_after=start_after)
-            for row in waiting.rows:
-                self.offer(row.key)
-            if not waiting.more or not waiting.rows:
-                return
-            start_after = waiting.rows[-1].key
+        self._listed_boot_s = self._head_boot_s = self._bucket.ambient.boot_s()
+        self.outdated = False
 
     def read_on(self) -> bool:
         """One more page, for an agent that could claim nothing of those before. False: there is none. Raises

@@ -44,9 +44,10 @@ class Launchable:
 
 @dataclass(frozen=True, slots=True)
 class NotMine:
-    """Another's, over, or an orphan: nothing is left to do. `why` is for the log, where it says something."""
+    """Another's (`lost`), over, or an orphan: nothing is left to do. `why` is for the log, where it says something."""
 
     why: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _advance(bucket: Bucket, holding: Holding) -> Launchable | NotMine | Unsure:
         answer = claiming.send(bucket, a, holding.body, claim.queue_key)
         if isinstance(answer, Taken):
             _drop_order(bucket, claim)
-            return NotMine()
+            return NotMine(lost=not claim.order)
         if isinstance(answer, Unsure):
             return answer
         holding.sent = True
