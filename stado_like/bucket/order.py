@@ -171,6 +171,12 @@ def requeue(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str = 
     claim = bucket.claim(a)
     if claim is not None:
         worker = claim.record.worker
+        if not worker:  # a tick's claim, by which it ends what waited too long
+            raise Conflict(
+                f"task {rank} of {j} is being ended: {claim.record.overdue or 'nobody is to start it'}",
+                f"`stado job rerun {j.name}` runs it all again.",
+                code="TASK_STOPPED",
+            )
         give_stop(bucket, worker, a, Cause.REQUEUED, reason or reasons.requeued(by))
         return Requeued(a, Requeue.STOPPING, worker)
     if task.last is not None and task.last.due_ms:

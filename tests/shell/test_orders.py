@@ -7,13 +7,14 @@ import pytest
 from stado_coordinator.tick import Tick
 from stado_like.bucket import cancel, entries, order
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.claim import send
 from stado_like.bucket.end import Seen, end_attempt
 from stado_like.bucket.order import GRAVEST_FIRST, Requeue, give_stop, requeue, stops_for
 from stado_like.errors import Conflict, NotFound
-from stado_like.job import keys
+from stado_like.job import codec, keys
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
-from stado_like.job.records import Order
+from stado_like.job.records import Claim, Order
 from stado_like.job.states import Cause, Decision
 from stado_like.store.protocol import list_all
 from stado_worker.shim.life import RANK_OF_STOP
@@ -172,6 +173,17 @@ def test_requeue_of_what_is_over_or_stopped_is_refused(bucket: Bucket, held: Att
         requeue(bucket, held.job, 0)
     with pytest.raises(NotFound, match="has 1 tasks, 0 to 0; there is no 1"):
         requeue(bucket, held.job, 1)
+    assert inbox(bucket) == []
+
+
+def test_requeue_of_what_a_tick_is_ending_is_refused(bucket: Bucket) -> None:
+    """It waited too long: the tick took it, and died or sleeps before it wrote the end. No worker could be told."""
+    a = attempt(submit(bucket))
+    taken = Claim(nonce="n", attempt=str(a), worker="", since=bucket.now(), overdue="Waited for 60 s")
+    assert send(bucket, a, codec.encode(taken), "") is None
+    with pytest.raises(Conflict, match="is being ended: Waited for 60 s") as refused:
+        requeue(bucket, a.job, 0)
+    assert refused.value.code == "TASK_STOPPED"
     assert inbox(bucket) == []
 
 
