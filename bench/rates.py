@@ -22,7 +22,7 @@ FILES = Figure("files", "create + unlink, memory", "/s")
 DISK_FILES = Figure("disk_files", "create + unlink, disk", "/s")
 SYNCED = Figure("synced", "create + fsync + fsync of directory + unlink, disk", "/s")
 DATE = Figure("date", "Popen of date to its first instruction, p50", "ms", digits=2)
-PUTS = Figure("puts", "SeaweedFS: create, read, one after the other, boto3", "requests/s")
+PUTS = Figure("puts", "SeaweedFS: create, read, one after the other, one client", "requests/s")
 
 SINGLES = Figure("singles", "single jobs, memory, no fsync", "jobs/s", "popen", ">= 200")
 ARRAY = Figure("array", "one array, memory, no fsync", "tasks/s", "popen")

@@ -5,8 +5,9 @@ page of a listing, a quarter of a second and 30 MiB for a client. Seven operatio
 delicate stays with those who keep it right: credentials are found and refreshed by botocore's session, signatures
 are made by its `S3SigV4Auth`, certificates are checked against its bundle by urllib3.
 
-A pool belongs to one process: after a fork the child makes its own, and keeps what costs time to make (the session,
-keys that do not expire). Nothing is sent twice: urllib3's retries and redirects are off.
+A socket belongs to one process: after a fork the child begins with empty pools, and keeps what costs time to make (the
+session, the trusted certificates, keys that do not expire). Nothing is sent twice: urllib3 neither retries nor
+follows redirects.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import responses
+from queue import LifoQueue
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -149,7 +151,8 @@ class LeanConnection(Connection):
         kept, was_used = self._client, self.used
         super().after_fork()
         if was_used and kept is not None and kept.outlives_a_fork:
-            kept.targets = {}  # the sockets are the parent's
+            for target in kept.targets.values():
+                _without_sockets(target.pool)
             self._client = kept
 
     # --- where ------------------------------------------------------------------------------------------------------
@@ -255,6 +258,16 @@ class LeanConnection(Connection):
         size = headers.get("content-length")
         body = answer.data
         return Answer(answer.status, date, etag, modified, len(body) if size is None else int(size), body)
+
+
+def _without_sockets(pool: urllib3.HTTPConnectionPool) -> None:
+    """In a child: the sockets are its parent's, and the lock of the queue may have been held by a thread it has not."""
+    queue = pool.pool
+    if queue is not None:
+        for connection in queue.queue:
+            if connection is not None:
+                connection.close()  # here only: the parent's stay open
+        LifoQueue.__init__(queue, queue.maxsize)
 
 
 def _is_address(host: str) -> bool:

@@ -34,7 +34,7 @@ LAST_START_S = 5.0  # no new attempt begins later than this after a silence: it 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MOST_S = 2.0
 HEADS_AT_ONCE = 8
-DEFAULT_DRIVER = "plain"
+DEFAULT_DRIVER = "lean"
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = Lock()

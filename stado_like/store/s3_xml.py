@@ -208,7 +208,7 @@ def _seconds(text: str) -> float:
 def _decoded(text: str) -> str:
     if "&" not in text:
         return text
-    text = text.replace("&quot;", '"')  # what every ETag of a listing holds
+    text = text.replace("&#34;", '"').replace("&quot;", '"')  # what every ETag of a listing holds
     return _REFERENCE.sub(_character, text) if "&" in text else text
 
 

@@ -80,6 +80,12 @@ store.prepare()
 from stado_like.store import wire
 (connection,) = wire._connections.values()
 built = connection.client()
+def is_open(descriptor):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 def same():
     child = os.fork()
     if child == 0:
@@ -90,10 +96,13 @@ unused = family("unused")
 store.heads(["a", "b", "c"])
 used = family("used")
 if "driver=lean" in sys.argv[1]:
+    idle = next(iter(built.targets.values())).pool.pool
+    sockets = [held.sock.fileno() for held in idle.queue if held is not None and held.sock]
     child = os.fork()
     if child == 0:  # the keys are kept, the sockets are not
-        os._exit(0 if connection._client is built and not built.targets else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and built.targets
+        os._exit(0 if connection._client is built and idle.empty() and not any(map(is_open, sockets)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sockets and all(map(is_open, sockets))
 assert isinstance(store.create("parent", b"x"), Applied)
 print(unused, used)
 """
