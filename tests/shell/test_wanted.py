@@ -138,6 +138,20 @@ def test_pause_stands_until_it_is_resumed(bucket: Bucket) -> None:
     assert bell(bucket)[-4:] == [("pause", "queue")] * 4
 
 
+def test_pause_that_arrives_after_it_was_resumed_pauses_nobody() -> None:
+    """The network keeps a request for minutes and delivers it then: nobody knows of that pause, or would resume it."""
+    clock = Clock()
+    bucket = make_bucket(clock)
+    made, _ = pausing.pause(bucket, reason="a new switch", by="ada")
+    late = codec.encode(made)
+    assert pausing.resume(bucket)
+    clock.now_s += 121.0
+    bucket.store.put(keys.PAUSE, late)
+    assert pausing.read(bucket) is None
+    standing, ours = pausing.pause(bucket, reason="another", by="bob")
+    assert ours and pausing.read(bucket) == standing
+
+
 def test_pause_that_cannot_be_read_is_one(bucket: Bucket) -> None:
     bucket.store.put(keys.PAUSE, b"{")
     found = pausing.read(bucket)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket import order, pausing, workers
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict, NotFound, StoreError
+from stado_like.job import keys
 from tests.sim.checkers import Judge
 from tests.sim.people import Errand
 from tests.sim.world import World
@@ -28,11 +29,16 @@ class Operator:
     resting: bool = False
     to_open: list[str] = field(default_factory=list)
     paused: bool = False
+    left: bool = False
     submitted: int = 0
 
     @property
     def is_done(self) -> bool:
-        return self.doing is None and not self.to_open and not self.paused
+        return self.left or (self.doing is None and not self.to_open and not self._is_paused())
+
+    def _is_paused(self) -> bool:
+        """By us; or by a request of ours that came late, which whoever opens everything again finds."""
+        return self.paused or (self.resting and self.judge.seen.holds(keys.PAUSE))
 
     def live(self, bucket: Bucket) -> None:
         while not self.resting or not self.is_done:
@@ -47,11 +53,12 @@ class Operator:
                     continue
             except StoreError:
                 self.world.pause(self.chance.uniform(0.5, 5.0))  # and typed again
+        self.left = True
 
     def _tidies(self) -> Errand | None:
         if self.to_open:
             return self._opens(self.to_open[0])
-        return self._resumes() if self.paused else None
+        return self._resumes() if self._is_paused() else None
 
     def _next(self) -> Errand:
         what = self.chance.random()
