@@ -265,6 +265,30 @@ def test_a_file_that_cannot_be_sent_is_unknown() -> None:
     assert isinstance(store.put_file("x", io.BytesIO(b"1")), Unknown)
 
 
+def test_keys_that_expire_are_found_afresh_after_a_fork(
+    moto_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims cannot be renewed from a forked child: the lock of the refresh was held by a thread it does not have."""
+    until = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=2)).isoformat()
+    (tmp_path / "keys").write_text(
+        f'{{"Version": 1, "AccessKeyId": "K", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": "{until}"}}'
+    )
+    (tmp_path / "config").write_text(f"[profile role]\ncredential_process = cat {tmp_path / 'keys'}\n")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_PROFILE", "role")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    store = open_store(moto_server.url(BUCKET, "forked", "lean"))
+    assert isinstance(store.put("x", b"1"), Applied)
+    (connection,) = wire._connections.values()
+    client = connection.client()
+    assert client.credentials._refresh_lock.acquire(blocking=False)  # as a thread would, just then
+    connection.after_fork()
+    assert connection._client is None
+    assert isinstance(store.put("x", b"2"), Applied)
+    assert connection.client() is not client
+
+
 # ---- XML
 
 ROW = (
