@@ -58,8 +58,7 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
             )
             return Counter({"holds": len(action.holds)}), ""
         case EvictOne():
-            order.give_stop(bucket, action.worker, action.attempt, Cause.PREEMPTED, action.reason)
-            return Counter({"evicted": 1}), f"{action.attempt} on {action.worker}: {action.reason}"
+            return _evict(bucket, action)
         case PlaceOne():
             return _place_one(bucket, action, memory.places)
         case PlaceGang():
@@ -67,6 +66,16 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
             return Counter({"placed": len(placed.orders)}), f"{action.job}: {placed.why}" if placed.why else ""
         case TendGang():
             return _tend(bucket, action)
+
+
+def _evict(bucket: Bucket, action: EvictOne) -> tuple[Counter[str], str]:
+    """Nobody is stopped for a job that needs no room any more: an old listing, or a plan that is seconds old, still has
+    its entry. Nor is one told to stop that has ended meanwhile."""
+    a, j = action.attempt, action.for_job
+    if any(bucket.present(keys.end(a), keys.verdict(j), keys.tombstone(j))):
+        return Counter(), ""
+    order.give_stop(bucket, action.worker, a, Cause.PREEMPTED, action.reason)
+    return Counter({"evicted": 1}), f"{a} on {action.worker}: {action.reason}"
 
 
 def _place_one(bucket: Bucket, action: PlaceOne, cursors: dict[str, Any]) -> tuple[Counter[str], str]:

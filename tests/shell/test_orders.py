@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stado_coordinator.tick import Tick
-from stado_like.bucket import cancel, entries, order
+from stado_like.bucket import cancel, delete, entries, order, place
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import send
 from stado_like.bucket.end import Seen, end_attempt
+from stado_like.bucket.load_world import Memory
 from stado_like.bucket.order import GRAVEST_FIRST, Requeue, give_stop, requeue, stops_for
 from stado_like.errors import Conflict, NotFound
 from stado_like.job import codec, keys
@@ -16,6 +19,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Claim, Order
 from stado_like.job.states import Cause, Decision
+from stado_like.planning.place_actions import EvictOne
 from stado_like.store.protocol import list_all
 from stado_worker.shim.life import RANK_OF_STOP
 from tests.builders_jobs import Clock, attempt, beat, claim, end, make_bucket, run, submit
@@ -200,3 +204,17 @@ def test_requeue_under_a_claim_whose_end_stands_is_about_the_next_attempt(bucket
     assert last is not None
     entries.enqueue_after(bucket, job, bucket.terms(job), held.next, last)
     assert order.requeue(bucket, held.job, 0).how is Requeue.QUEUED
+
+
+def test_nobody_is_stopped_for_a_job_that_was_cancelled_or_deleted_meanwhile(bucket: Bucket, held: AttemptId) -> None:
+    """A plan is seconds old, a listing may be: the urgent job's entry was in it, and it wants no room any more."""
+    urgent = submit(bucket, "urgent")
+    asked = EvictOne(held, "w1", urgent, "Preempted by higher-priority work (urgent)")
+    cancel.cancel_job(bucket, urgent)
+    place.carry_out(bucket, asked, Memory())
+    assert inbox(bucket) == []
+    delete.delete_job(bucket, urgent)
+    place.carry_out(bucket, asked, Memory())
+    assert inbox(bucket) == []
+    counts, _ = place.carry_out(bucket, replace(asked, for_job=submit(bucket, "other")), Memory())
+    assert counts["evicted"] == 1 and len(inbox(bucket)) == 1
