@@ -20,6 +20,7 @@ from zlib import crc32
 import orjson
 
 from stado_like.ambient import REAL
+from stado_like.errors import BadRecord
 from stado_like.job import codec, keys
 from stado_like.job.records import Job
 from stado_like.job.states import JobState
@@ -30,6 +31,8 @@ FORMAT = 1
 MOST_BYTES = 16 << 20
 _CHECKED = 9  # eight digits of the checksum, and a space
 _ROW, _JOB = "row", "job"
+_NOT_OURS = (BadRecord, ValueError, TypeError, AttributeError)
+"""What another version wrote may raise when it is read: then it was not kept."""
 
 
 def place(store_url: str, environ: Mapping[str, str]) -> Path | None:
@@ -56,7 +59,7 @@ class KeptRows:
         said = self._said(key, etag, _ROW)
         try:
             return None if said is None else _row(key, said)
-        except (ValueError, TypeError):  # of another version: as if it had not been kept
+        except _NOT_OURS:
             return None
 
     def job(self, key: str, etag: str) -> Job | None:
@@ -64,7 +67,7 @@ class KeptRows:
         said = self._said(key, etag, _JOB)
         try:
             return None if said is None else codec.decode(Job, said.encode(), key)
-        except (ValueError, TypeError, AttributeError):
+        except _NOT_OURS:
             return None
 
     def keep_row(self, key: str, etag: str, row: JobRow) -> None:

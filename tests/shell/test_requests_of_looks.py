@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+import orjson
 import pytest
 
 from stado_like.ambient import REAL
@@ -306,6 +308,18 @@ def test_file_that_was_damaged_is_passed_over(tmp_path: Path, break_it: str) -> 
     assert KeptRows(place).row(keys.job(j), "etag") is None
     _kept(place, "after")  # appended behind whatever is there
     assert KeptRows(place).row(keys.job(JobId("default", "after", 1)), "etag") is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("job", '{"v": "9.0"}'), ("job", 7), ("job", "no JSON"), ("row", [1, 2]), ("row", None), ("", "")],
+)
+def test_what_another_version_kept_is_passed_over(tmp_path: Path, kind: str, said: object) -> None:
+    key = keys.job(JobId("default", "train", 1))
+    body = orjson.dumps([key, "etag", kind, said])
+    (tmp_path / "rows").write_bytes(b"%08x %b\n" % (crc32(body), body))
+    kept = KeptRows(tmp_path / "rows")
+    assert (kept.row(key, "etag"), kept.job(key, "etag")) == (None, None)
 
 
 def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
