@@ -24,6 +24,7 @@ from stado_like.job.records import Claim, End, Heartbeat, Job
 from stado_like.job.states import Cause, TaskState
 from stado_like.job.terms import terms_of
 from stado_like.store.protocol import list_all
+from tests.sim import placed_hand
 from tests.sim.ambient import VirtualAmbient
 from tests.sim.checkers import Judge
 from tests.sim.fault_store import FaultStore, SharedBucket
@@ -122,6 +123,8 @@ class Play:
         self.judge = Judge(self.shared)
         self.outcomes: Outcomes = outcomes or {}
         self._ticks = 0
+        self.places = False
+        """Whether hands say what their machines have, so that ticks place."""
         self.hands: list[Hand] = []
 
     def close(self) -> None:
@@ -177,13 +180,19 @@ class Play:
         drainer = self.hand("drainer")
         resident = Tick(self.bucket("resident"))
         for round_number in range(ROUNDS):
+            for hand in (drainer, *self.hands) if self.places else ():
+                placed_hand.announce(hand)
             try:
                 resident.step()
             except TickHeld:
                 self.world.advance(601.0)
                 continue
-            if round_number == HELD_ROUNDS:
+            if round_number == HELD_ROUNDS and not self.places:
                 self._cancel_what_is_held()
+            for hand in (drainer, *self.hands) if self.places else ():
+                hand.resume()
+                placed_hand.take_given(hand)
+            drainer.obey()
             drainer.work_all()
             for hand in self.hands:
                 hand.resume()
@@ -258,8 +267,11 @@ class Hand:
         if a in self.disk:
             return False
         record = Claim(nonce=self.bucket.token(), attempt=str(a), worker=self.name, boot_id="b", queue_key=key)
-        self.disk[a] = Kept(record, codec.encode(record), self.bucket.now())
+        self.keep_claim(a, record)
         return self.go_on(a)
+
+    def keep_claim(self, a: AttemptId, record: Claim) -> None:
+        self.disk[a] = Kept(record, codec.encode(record), self.bucket.now())
 
     def go_on(self, a: AttemptId) -> bool:
         """From the claim that is on disk to the started process."""
@@ -278,6 +290,8 @@ class Hand:
             return False
         claim.confirm(self.bucket, a, opened, kept.claim)
         kept.job = opened.job
+        if placed_hand.must_wait(opened) and not placed_hand.meet(self, a):
+            return False
         kept.started = True
         self.play.judge.started(a, self.name, kept.claim.nonce)
         self.beat(a)
@@ -301,7 +315,7 @@ class Hand:
         job = kept.job
         assert job is not None, "ended without a start"
         if kept.end_body is None:
-            seen = SeenEnd(worker=self.name, by=self.name, claimed_at=kept.claimed_at)
+            seen = SeenEnd(worker=self.name, by=self.name, claimed_at=kept.claimed_at, generation=kept.claim.generation)
             before = end.budgets_before(self.bucket, a)
             ended = Ended(cause, cause.value or "exit 0")
             composed = end.compose(self.bucket, a, terms_of(job.document), before, ended, seen)
@@ -322,7 +336,7 @@ class Hand:
         """Orders in its inbox, as its agent and its supervisors carry them out: a graver stop prevails."""
         for given in order.stops_for(self.bucket, self.name, {}):
             kept = self.disk.get(given.attempt)
-            if kept is not None and kept.started:
+            if kept is not None and kept.job is not None:
                 stopped = self.look(given.attempt)
                 if given.attempt in self.disk:
                     self.end(given.attempt, Cause.REQUESTED if stopped else given.cause)
@@ -352,6 +366,8 @@ class Hand:
     def finish(self, a: AttemptId) -> None:
         if self.look(a):
             self.end(a, Cause.REQUESTED)
+        elif a in self.disk and not self.disk[a].started and self.play.places:
+            self.go_on(a)  # at the barrier
         elif a in self.disk:
             self.end(a, self.play.outcomes.get((a.job.name, a.rank, a.n), Cause.NONE))
 
