@@ -5,9 +5,11 @@ from __future__ import annotations
 from tests.sim import (
     pairs,
     pairs_orders,
+    pairs_placed,
     pairs_waiting,
     scenarios_groups,
     scenarios_orders,
+    scenarios_placed,
     scenarios_places,
     scenarios_waiting,
 )
@@ -15,7 +17,8 @@ from tests.sim import (
 SCENES = (
     *scenarios_groups.SCENES,
     *scenarios_orders.SCENES,
+    *scenarios_placed.SCENES,
     *scenarios_places.SCENES,
     *scenarios_waiting.SCENES,
 )
-PAIRS = (*pairs.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS)
+PAIRS = (*pairs.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS, *pairs_placed.PAIRS)

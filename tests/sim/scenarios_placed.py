@@ -13,7 +13,6 @@ from tests.sim.play import TTL_S, Hand, Play, document
 from tests.sim.scenarios import Scene, tick
 
 GANG, GIVEN, TOTAL, URGENT = "gang", "given", "total", "urgent"
-LATE_S = 65.0
 
 
 def gang(name: str = GANG, tasks: int = 2, **spec: Any) -> dict[str, Any]:
@@ -74,11 +73,6 @@ def was_given(play: Play, hand: Hand) -> None:
     play.submit(play.bucket("ada"), gang(), request_id="r-gang")
     announce(hand)
     play.tick()
-
-
-def was_given_long_ago(play: Play, hand: Hand) -> None:
-    was_given(play, hand)
-    play.world.advance(LATE_S)
 
 
 def claim_given(play: Play, hand: Hand) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.sim.campaign import Tally, kept_seeds, run_seed
 from tests.sim.fleet import Fleet
 
-SEEDS = 320
+SEEDS = 256
 GROUPS = 16
 
 
