@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ACCESS_KEY = "testkey123"
 SECRET_KEY = "testsecret123"
@@ -174,19 +176,28 @@ def seaweedfs(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def moto() -> Iterator[Server]:
-    """moto's server in threads of this process."""
+    """moto's server in threads of this process. It looks at a condition and then writes, without a lock, so two writers
+    can win when a thread is interrupted in between; real servers have the lock that is put around it here."""
     import logging
 
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
+
+    put, lock = S3Response.put_object, threading.Lock()
+
+    def put_alone(self: Any) -> Any:
+        with lock:
+            return put(self)
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     port = free_port()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
-    server.start()
-    try:
-        yield Server(f"http://127.0.0.1:{port}", os.getpid())
-    finally:
-        server.stop()
+    with patch.object(S3Response, "put_object", put_alone):
+        server.start()
+        try:
+            yield Server(f"http://127.0.0.1:{port}", os.getpid())
+        finally:
+            server.stop()
 
 
 @contextmanager
