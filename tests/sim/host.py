@@ -38,6 +38,7 @@ from stado_worker.shim.task import Read, read_task
 from tests.sim.ambient import Clocks, VirtualAmbient
 from tests.sim.checkers import Judge
 from tests.sim.fault_store import FaultStore, SharedBucket
+from tests.sim.loads import beyond_its_room
 from tests.sim.processes import NEVER_S, Process, Script, ScriptedRunner
 from tests.sim.world import Actor, Crash, World
 
@@ -305,19 +306,10 @@ class Host:
         process = Process(world, read.a, script, world.now_s, world.now_s + script.runs_s, on_end=wake)
         self.processes[str(read.a)] = process
         world.say(f"process {read.a} starts on {self.name}")
-        self._judge_room(read)
+        for why in beyond_its_room(self, self.grounds.judge.seen.terms):
+            self.grounds.judge.seen.violate("machines carry what runs", f"{read.a} on {self.name}: {why}")
         self.grounds.judge.started(read.a, supervisor.name, read.task.claim.nonce)
         return process
-
-    def _judge_room(self, read: Read) -> None:
-        """What runs on this machine asks for no more than it has."""
-        terms = self.grounds.judge.seen.terms
-        living = [one.attempt for one in self.processes.values() if one.is_alive and one.attempt.job in terms]
-        asks = [terms[a.job].for_rank(a.rank).ask for a in living]
-        cpu, gpus = sum(ask.cpu_millis for ask in asks), sum(ask.gpus for ask in asks)
-        if cpu > self.cores * 1000 or gpus > self.gpus:
-            what = f"{cpu} of {self.cores * 1000}, and {gpus} of {self.gpus} GPUs, by {sorted(map(str, living))}"
-            self.grounds.judge.seen.violate("machines carry what runs", f"{read.a} on {self.name}: {what}")
 
     def _judge_place(self, read: Read) -> None:
         """Whether a task may be here: what its job asks of a machine holds of this one."""
