@@ -101,6 +101,10 @@ class Reader:
             if known.terms.shaped and entry.envelope != keys.envelope(known.terms.for_rank(a.rank).ask):
                 self.found.misplaced.append(Misplaced(entry.key, a, ""))  # written before its total was split
                 continue
+            if known.terms.trouble:
+                self.found.said[a.job] = known.terms.trouble
+                self._note(a, since)
+                continue
             if known.terms.gang and known.terms.shaped:
                 self._gang(entry, since, known)
                 continue
@@ -173,7 +177,9 @@ class Reader:
     def suppose(self, j: JobId, known: Known) -> None:
         """A job that nobody submitted, as if it had been now."""
         terms = known.terms
-        if terms.gang and terms.shaped:
+        if terms.trouble:
+            self.found.said[j] = terms.trouble
+        elif terms.gang and terms.shaped:
             ones = [self.one(known, AttemptId(j, rank, 1), self.now) for rank in range(terms.tasks)]
             members = tuple(one.members[0] for one in ones)
             least = terms.least if terms.barrier and terms.least < len(members) else 0

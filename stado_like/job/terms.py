@@ -17,7 +17,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from stado_like.job import demands
+from stado_like.job import demands, reasons
 from stado_like.job.asked import After as After
 from stado_like.job.asked import Ask as Ask
 from stado_like.job.asked import Dependency as Dependency
@@ -78,6 +78,8 @@ class Terms:
     """The rank that leads: rank 0 of the leader group."""
     held: str = ""
     """Why only a placement may start the tasks, as they say it while they wait; empty: any worker they fit may."""
+    trouble: str = ""
+    """Why nobody may start the tasks, ever, as they stand: a total that the said number of tasks does not divide."""
     shaped: bool = True
     """False: how many tasks there are is for the scheduler to decide; `tasks` counts one for each such template."""
     start: str = "Independent"
@@ -167,8 +169,9 @@ def terms_of(document: Mapping[str, Any]) -> Terms:
     seen = [_of_template(whole, *each) for each in zip(templates, shapes, groups, strict=True)]
     if not named:
         return seen[0]
-    held = next((one.held for one in seen if one.held), "")
-    variants = tuple(replace(one, held=held) for one in seen)
+    trouble = next((one.trouble for one in seen if one.trouble), "")
+    held = trouble or next((one.held for one in seen if one.held), "")
+    variants = tuple(replace(one, held=held, trouble=trouble) for one in seen)
     return replace(variants[0], variants=variants)
 
 
@@ -251,6 +254,7 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         groups=whole.groups,
         leader=whole.leader,
         held=demands.why_held(whole.spec, template.get("requested_resources") or _NOTHING, shape, _together(whole)),
+        trouble=reasons.cannot_plan(shape.trouble) if shape.trouble else "",
         shaped=whole.shaped,
         start=whole.start,
         least=spec("min_available") or 0,

@@ -80,7 +80,8 @@ def test_terms_of_everything_asked_for() -> None:
         env={"A": "b"}, cwd="/home/x", workdir="sub", restart_policy="Always", on_failure="RestartTask",
         max_task_failures=3, max_restarts=1, max_machine_restarts=2, max_preemptions=3, max_retries_preemption=4,
         backoff_s=5, max_backoff_s=6, time_limit_s=60, ttl_s=10, stop_signal="SIGINT", stop_grace_s=5,
-        stop_after_disconnect_s=7, signal_before_limit=LimitWarning("SIGUSR1", 8), resident=True, terminates_agent=True, groups=(Group("", 0, 100),),
+        stop_after_disconnect_s=7, signal_before_limit=LimitWarning("SIGUSR1", 8), resident=True,
+        terminates_agent=True, groups=(Group("", 0, 100),),
     )  # fmt: skip
 
 
