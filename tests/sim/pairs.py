@@ -243,9 +243,10 @@ Schedule = tuple[tuple[str, int], ...]
 TO_THE_END = 10_000
 
 
-def explore(pair: Pair, check: Callable[[Schedule], list[Op]]) -> int:
+def explore(pair: Pair, check: Callable[[Schedule], list[Op]], *, stride: int = 1) -> int:
     """Run every schedule "one makes i operations, the other j, then each goes on to its end", both ways round; of
     those that differ only in the order of operations that do not touch each other, one. Returns how many were run.
+    `stride`: only every so many of the places where the first is stopped.
 
     `check` runs a schedule and returns the operations as they came.
     """
@@ -268,7 +269,7 @@ def explore(pair: Pair, check: Callable[[Schedule], list[Op]]) -> int:
                 j = touching[0] + 1 if touching else len(of_second)
             if i >= made:
                 break
-            i += 1
+            i = min(i + stride, made)
     return count
 
 
