@@ -18,7 +18,6 @@ from tests.sim.catalogue import PAIRS
 from tests.sim.faults import Op
 from tests.sim.pairs import Pair, Schedule
 
-
 STRIDE = 1 if os.environ.get("STADO_PROOF") == "whole" else 3
 
 
