@@ -38,8 +38,8 @@ def sampled(samples: Samples, at: float, step: float, after_s: float) -> tuple[t
     known = [(one[0], one[1]) for one in samples]
     if known and known[-1][1] == step:
         return tuple(known)
-    if len(known) > 1 and at - known[-2][0] < after_s / (SAMPLES - 4):
-        known.pop()
+    if len(known) > 1 and at - known[-2][0] < after_s / (SAMPLES // 2 - 1):
+        known.pop()  # so two samples in a row are at least so far apart from the one before: 16 of them cover the time
     known.append((at, step))
     while len(known) > SAMPLES or (len(known) > 1 and known[1][0] <= at - after_s):
         known.pop(0)  # the one before the time asked about stays: it says where the task stood when that began

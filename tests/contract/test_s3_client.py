@@ -186,7 +186,7 @@ def test_an_endpoint_that_never_answers_gives_its_error_within_ten_seconds(drive
         started = time.monotonic()
         with pytest.raises(StoreUnavailable, match=f"bucket {BUCKET} at http://127.0.0.1"):
             store.get("x")
-        assert time.monotonic() - started < 9.5
+        assert time.monotonic() - started < 10
 
 
 def test_a_closed_port_is_unavailable_for_reads_and_unknown_for_writes(driver: str) -> None:

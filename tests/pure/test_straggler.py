@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stado_like.job.straggler import SAMPLES, sampled, straggler
@@ -73,6 +73,8 @@ def test_nobody_is_one_while_all_stand_still_together() -> None:
     gaps=st.lists(st.floats(0.0, 400.0), min_size=1, max_size=200),
     after_s=st.sampled_from([0.0, 60.0, 300.0, 3600.0]),
 )
+@example(gaps=[0.0, *[1.0, 299.0] * 8], after_s=3600.0)
+@example(gaps=[0.0, *[1.0, 299.5] * 20], after_s=3600.0)
 def test_samples_stay_few_and_cover_the_time(gaps: list[float], after_s: float) -> None:
     samples: tuple[tuple[float, float], ...] = ()
     at = 1_000.0
