@@ -9,6 +9,7 @@ from tests.model.engine import Found, check
 from tests.model.families import Families
 from tests.model.final import FinalRecord
 from tests.model.gang import Gang
+from tests.model.holds import Holds
 from tests.model.lanes import Lanes
 from tests.model.language import Model, Rule, Setting
 from tests.model.moves import Moves
@@ -28,6 +29,7 @@ MODELS: tuple[type[Model], ...] = (
     Moves,
     Reap,
     Gang,
+    Holds,
 )
 
 

@@ -38,6 +38,6 @@ def test_rules_and_settings_have_names_of_their_own() -> None:
 def test_rules_name_guards_that_the_shipped_code_has() -> None:
     """A rule that is marked in the code carries the mark's name, so that model and code can be read side by side."""
     marks = set()
-    for path in (ROOT / "stado_like").rglob("*.py"):
+    for path in (file for room in ("stado_like", "worker") for file in (ROOT / room).rglob("*.py")):
         marks.update(re.findall(r"# guard: (.+?)\s*$", path.read_text(), re.MULTILINE))
     assert {rule.guard for _, rule in EVERY_RULE if rule.guard} - marks == set()
