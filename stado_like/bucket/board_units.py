@@ -21,6 +21,7 @@ from stado_like.job import demands, keys
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.keys import Entry
 from stado_like.job.records import Entry as EntryRecord
+from stado_like.job.split import undecided
 from stado_like.job.terms import Ask, Terms
 from stado_like.job.workspace import Workspace
 from stado_like.planning import lanes
@@ -98,6 +99,8 @@ class Reader:
             known = self.known(a)
             if known is None or a.rank >= known.terms.tasks or self._awaits(known.terms, a):
                 continue
+            if not known.terms.trouble and not _counts(known, a):
+                continue
             if known.terms.shaped and entry.envelope != keys.envelope(known.terms.for_rank(a.rank).ask):
                 self.found.misplaced.append(Misplaced(entry.key, a, ""))  # written before its total was split
                 continue
@@ -132,6 +135,7 @@ class Reader:
             time_limit_s=terms.time_limit_s,
             waiting_since=since,
             shape=demands.to_split(resources) if not known.terms.shaped else {},
+            group=known.terms.group_of(a.rank).name,
             avoid=frozenset(self.given.get(str(a), ())),
         )
 
@@ -189,6 +193,8 @@ class Reader:
             by_tick = bool(terms.held) or self._has_quota(terms.workspace)
             for group in terms.groups:
                 for rank in lanes.head(terms, group):
+                    if not _counts(known, AttemptId(j, rank, 1)):
+                        continue
                     unit = self.one(known, AttemptId(j, rank, 1), self.now)
                     self.found.units.append(replace(unit, placed_by_tick=by_tick))
         self._note(AttemptId(j, 0, 1), self.now)
@@ -246,6 +252,12 @@ class Reader:
 
     def _in_pools(self, ask: Ask, workspace: str) -> Ask:
         return in_pools(ask, self.workspaces.get(workspace))
+
+
+def _counts(known: Known, a: AttemptId) -> bool:
+    """Whether the rank is one that a plan looks at: while a total is not split, only those whose number is open. The
+    ranks of the other groups follow from it."""
+    return known.terms.shaped or known.terms.group_of(a.rank).name in undecided(known.job.document)
 
 
 def in_pools(ask: Ask, workspace: Workspace | None) -> Ask:

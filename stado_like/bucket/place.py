@@ -21,8 +21,9 @@ from stado_like.bucket.queue_memory import note_given
 from stado_like.job import keys
 from stado_like.job.ids import AttemptId
 from stado_like.job.records import Entry
-from stado_like.job.split import Split
+from stado_like.job.split import GroupSplit, Split, undecided
 from stado_like.job.states import Cause
+from stado_like.job.terms import Terms
 from stado_like.planning import lanes as lane_rule
 from stado_like.planning.place_actions import (
     Action,
@@ -35,7 +36,6 @@ from stado_like.planning.place_actions import (
     TakeBack,
     TendGang,
 )
-from stado_like.planning.placing import Shaped
 from stado_like.store.conditional import Won
 
 
@@ -49,8 +49,8 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
             bucket.drop(action.order.key)
             return Counter({"taken_back": 1}), f"{action.order.attempt}: {action.order.worker} did not claim it"
         case DecideShape():
-            memory.watching.known.pop(action.shaped.job, None)  # it said other numbers
-            return _decide_shape(bucket, action.shaped)
+            memory.watching.known.pop(action.shaped[0].job, None)  # it said other numbers
+            return _decide_shape(bucket, action)
         case KeepRoom():
             memory.queue.holds, memory.queue.holds_etag = (
                 holding.write(bucket, action.before, action.holds, action.nonce),
@@ -126,42 +126,55 @@ def renew(bucket: Bucket, a: AttemptId, key: str) -> bool:
     return True
 
 
-def _decide_shape(bucket: Bucket, shaped: Shaped) -> tuple[Counter[str], str]:
+def _decide_shape(bucket: Bucket, action: DecideShape) -> tuple[Counter[str], str]:
     """Once, whoever comes first. Its entries follow from it; those that were written before say another ask."""
-    j = shaped.job
+    first = action.shaped[0]
+    j = first.job
     job = bucket.job(j)
     if job is None or any(bucket.present(keys.verdict(j), keys.tombstone(j))):
         return Counter(), ""
+    if {one.group for one in action.shaped} != set(undecided(job.document)):
+        return Counter(), ""  # not every entry was seen: a record that says less than all could not be added to
     before = bucket.terms(job)
     split = Split(
         nonce=bucket.token(),
-        tasks=shaped.tasks,
-        gpus_each=shaped.gpus_each,
-        why=shaped.why,
+        tasks=first.tasks,
+        gpus_each=first.gpus_each,
+        why=action.why,
         chosen_at=bucket.now(),
+        groups=tuple(
+            GroupSplit(group=one.group, tasks=one.tasks, gpus_each=one.gpus_each) for one in action.shaped if one.group
+        ),
     )
     won = bucket.decide(keys.shape(j), split)
     queued = lay_out(bucket, j, before)
-    told = f"{j}: {shaped.why}" if isinstance(won, Won) else ""
+    told = f"{j}: {action.why}" if isinstance(won, Won) else ""
     return Counter({"shaped": int(isinstance(won, Won)), "queued": len(queued)}), told
 
 
-def lay_out(bucket: Bucket, j: keys.JobId, before: Any) -> list[str]:
-    """The entries of a job's first ranks, now that there are ranks; the one from before it is dropped. Idempotent.
-    `before`: its terms without a shape."""
+def lay_out(bucket: Bucket, j: keys.JobId, before: Terms) -> list[str]:
+    """The entries of a job's first ranks, now that there are ranks; those from before it are dropped. Idempotent.
+    `before`: its terms without a shape, by which a rank may have been another group's."""
     job = bucket.job(j)
     if job is None:
         return []
     terms = bucket.terms(job)
+    stale = []
+    for a in _first_attempts(j, before):
+        old = entries.open_key(job, before, a)
+        if a.rank >= terms.tasks or old != entries.open_key(job, terms, a):
+            stale.append(old)
+        elif entries.record(before, a) != entries.record(terms, a):
+            bucket.drop(old)  # the same key, and another ask: it is written anew below
     queued = []
-    for group in terms.groups:
-        for rank in lane_rule.head(terms, group):
-            first = AttemptId(j, rank, 1)
-            if not any(lanes.seen(bucket, job, terms, first)):
-                queued.append(entries.enqueue(bucket, job, terms, first))
-    now = entries.open_key(job, terms, AttemptId(j, 0, 1))
-    old = entries.open_key(job, before, AttemptId(j, 0, 1))
-    if old != now:
+    for first in _first_attempts(j, terms):
+        if not any(lanes.seen(bucket, job, terms, first)):
+            queued.append(entries.enqueue(bucket, job, terms, first))
+    for old in stale:
         bucket.drop(old)
     doorbell.ring_entries(bucket, queued)
     return queued
+
+
+def _first_attempts(j: keys.JobId, terms: Terms) -> list[AttemptId]:
+    return [AttemptId(j, rank, 1) for group in terms.groups for rank in lane_rule.head(terms, group)]

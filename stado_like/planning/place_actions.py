@@ -41,9 +41,14 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True)
 class DecideShape:
-    """How a job's total is split into tasks, from now on."""
+    """How a job's total is split into tasks, from now on; of several groups, each that left its number open."""
 
-    shaped: Shaped
+    shaped: tuple[Shaped, ...]
+
+    @property
+    def why(self) -> str:
+        """`2 machines × 8 GPUs on Ethernet`, with groups `trainer: 2 machines × 8 GPUs on Ethernet; …`"""
+        return "; ".join(f"{one.group}: {one.why}" if one.group else one.why for one in self.shaped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,8 @@ def actions_of(queue: Queue, placing: Placing) -> Iterator[Action]:
         yield TakeBack(order)
     for job in queue.tended:
         yield TendGang(job)
-    for shaped in placing.shapes:
-        yield DecideShape(shaped)
+    for job in dict.fromkeys(one.job for one in placing.shapes):
+        yield DecideShape(tuple(one for one in placing.shapes if one.job == job))
     if not queue.holds_stand(placing.holds):
         yield KeepRoom(placing.holds, queue.board.holds)
     elif queue.holds_fade:
@@ -135,7 +140,8 @@ def describe(action: Action) -> str:
         case TendGang():
             return f"look after the gang {action.job}"
         case DecideShape():
-            return f"split {action.shaped.job} into {action.shaped.tasks} tasks: {action.shaped.why}"
+            tasks = sum(one.tasks for one in action.shaped)
+            return f"split {action.shaped[0].job} into {tasks} tasks: {action.why}"
         case KeepRoom():
             if not action.holds:
                 return "hold no room any more"

@@ -14,7 +14,8 @@ waits for a tighter network instead (`patience`) does so at its own risk: it hol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stado_like.job import reasons
@@ -69,7 +70,7 @@ class _Pass:
             holds=in_one_order(hold for head in self.heads.all for hold in head.holds),
             evictions=tuple(evict for head in self.heads.all for evict in self._evictions(head)),
             waiting=self.told.waiting,
-            shapes=tuple(self.shapes),
+            shapes=tuple(self._whole_splits()),
             taken=tuple(self.taken),
             quota=self.told.quota,
         )
@@ -216,6 +217,12 @@ class _Pass:
         if isinstance(later, Shaped):
             split = shaping.shaped(unit, later.tasks, later.gpus_each)
             self._waits(split, split)
+
+    def _whole_splits(self) -> Iterator[Shaped]:
+        """Those of jobs of which every total found its split: one record says them all, and it is written once."""
+        wanted = Counter(unit.job for unit in self.board.units if unit.shape)
+        found = Counter(one.job for one in self.shapes)
+        return (one for one in self.shapes if found[one.job] == wanted[one.job])
 
     # ---- preemption
 

@@ -43,12 +43,13 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """How a job's total is split into tasks from now on."""
+    """How a job's total, or that of one of its groups, is split into tasks from now on."""
 
     job: JobId
     tasks: int
     gpus_each: int
     why: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

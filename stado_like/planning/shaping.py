@@ -49,7 +49,10 @@ def choose(unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, 
             break
         found = assign(_at_once(shaped(unit, tasks, each)), spots, now, kept=kept)
         if isinstance(found, Assigned) and (best is None or (found.network.is_as_good_as, tasks) < best[0]):
-            best = (found.network.is_as_good_as, tasks), Shaped(unit.job, tasks, each, _why(tasks, each, found))
+            best = (
+                (found.network.is_as_good_as, tasks),
+                Shaped(unit.job, tasks, each, _why(tasks, each, found), unit.group),
+            )
     if best is None:
         return CannotShape(reasons.cannot_plan(_no_room(unit, spots, splits)))
     chosen = best[1]
@@ -76,7 +79,7 @@ def _ask_of_each(unit: Unit, ask: Ask, tasks: int, each: int) -> Ask:
         gpus=each,
         cpu_millis=asked("per_gpu_cpu_millis", 0) * each or ask.cpu_millis,
         memory_bytes=asked("per_gpu_memory_bytes", 0) * each or ask.memory_bytes,
-        apart=ask.apart or (f"{unit.job.workspace}.{unit.job.name}/" if tasks > 1 else ""),
+        apart=ask.apart or (f"{unit.job.workspace}.{unit.job.name}/{unit.group}" if tasks > 1 else ""),
     )
 
 
@@ -128,7 +131,8 @@ def _every_machine(unit: Unit, spots: Sequence[Spot], total: int) -> Shaped | Ca
         return CannotShape(reasons.cannot_plan(says.no_way_to_run(total, _largest(unit, spots))))
     if total % tasks:
         return CannotShape(reasons.cannot_plan(says.uneven(total, tasks)))
-    return Shaped(unit.job, tasks, total // tasks, f"every machine that can take one: {_size(tasks, total // tasks)}")
+    why = f"every machine that can take one: {_size(tasks, total // tasks)}"
+    return Shaped(unit.job, tasks, total // tasks, why, unit.group)
 
 
 # ---- words

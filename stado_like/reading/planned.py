@@ -96,7 +96,7 @@ def of_job(planned: Planned, j: JobId, terms: Terms) -> NextTick:
     return NextTick(
         where=where,
         by_workers=bool(taken) and not placed,
-        shape=next((one.why for one in placing.shapes if one.job == j), ""),
+        shape="; ".join(f"{one.group}: {one.why}" if one.group else one.why for one in placing.shapes if one.job == j),
         waits=waits,
         head=_head(placing, queue, j.workspace),
         holds=placing.holds,

@@ -21,7 +21,7 @@ VERSION_1 = Path(__file__).resolve().parent.parent / "data" / "records" / "v1"
 PARTS = {
     records.Budgets, records.Change, records.History, records.LogTail, records.LastFailure, records.Held, records.Room,
     records.Armed, records.BellEvent, records.CollectedFile, records.LeftOut, workspace.Quota, workspace.Grants,
-    workspace.Edit, held_room.HeldRoom,
+    workspace.Edit, held_room.HeldRoom, split.GroupSplit,
 }  # fmt: skip
 
 

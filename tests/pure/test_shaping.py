@@ -9,6 +9,7 @@ import pytest
 
 from stado_like.job.demands import to_split
 from stado_like.job.hardware import GpuKind
+from stado_like.job.split import GroupSplit, Split, decided, undecided
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Spot, Unit
 from stado_like.planning.fit import taking
@@ -162,3 +163,24 @@ def test_what_a_document_says_of_its_total() -> None:
     assert to_split({"gpu_requests": {"count": 8, "policy": "All"}, "node_selection": {"mode": "All", "count": 2}}) == {
         "gpus": 8, "every": 1, "every_machine": 1, "machines": 2,
     }  # fmt: skip
+
+
+def grouped(*asked: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    groups = [{"name": name, "task_template": {"requested_resources": resources}} for name, resources in asked]
+    return {"metadata": {"name": "j"}, "spec": {"task_groups": groups}}
+
+
+def test_which_groups_leave_their_number_open_and_what_a_split_says_of_them() -> None:
+    said = {"gpu_requests": {"count": 8, "policy": "PerNode"}}
+    document = grouped(("a", {"machines": 2}), ("b", said), ("c", said))
+    assert undecided(document) == ("b", "c")
+    assert undecided({"spec": {"task_template": {"requested_resources": said}}}) == ("",)
+    assert undecided({"spec": {"task_template": {"requested_resources": said}, "array": {"size": 2}}}) == ()
+    assert undecided({"spec": {"task_template": {"requested_resources": {"gpu_requests": {"count": 2}}}}}) == ()
+    groups = (GroupSplit(group="b", tasks=2, gpus_each=4), GroupSplit(group="c", tasks=1, gpus_each=8))
+    made = decided(document, Split(nonce="n", tasks=2, gpus_each=4, groups=groups))
+    asked = [one["task_template"]["requested_resources"] for one in made["spec"]["task_groups"]]
+    assert asked == [{"machines": 2}, {**said, "machines": 2}, {**said, "machines": 1}]
+    assert undecided(made) == ()
+    before = decided(document, Split(nonce="n", tasks=4, gpus_each=0))
+    assert before["spec"]["task_groups"][0]["task_template"]["requested_resources"]["machines"] == 4
