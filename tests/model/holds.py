@@ -111,7 +111,10 @@ class Holds(Model):
             if self.names_head(holds):
                 yield put("holds", f"{name}{passes}.")
             return then
-        if not self.names_head(holds):
+        if holds.endswith(".u.old"):  # it only stands longer
+            holds = holds.removesuffix(".old")
+            yield put("holds", holds)
+        elif not self.names_head(holds):
             holds = f"{name}{passes}.u"
             yield put("holds", holds)
             if self.keeps("echo before evicting"):
@@ -150,7 +153,7 @@ class Holds(Model):
         passes_by = a == HEAD and self.keeps("the head passes")
         if self.names_head(seen) and not passes_by and self.keeps("holds obeyed"):
             return then
-        if not (yield create(f"running/{a}", also=("claimed", a))):
+        if not (yield create(f"running/{a}", also=("claimed", a, seen))):
             return then
         if (yield has(f"end/{a}")):
             return "settle", a, then
@@ -164,13 +167,15 @@ class Holds(Model):
         """It lists for a claim only while nothing runs on its machine."""
         return None if before.under("running/") else (before, None)
 
-    def claimed(self, before: Bucket, after: Bucket, won: bool, a: str) -> tuple[Bucket, str | None]:
+    def claimed(self, before: Bucket, after: Bucket, won: bool, a: str, seen: str) -> tuple[Bucket, str | None]:
         if not won or a == HEAD:
             return after.drop("~freed"), None
         holds = before.held["holds"]
         if f"open/{HEAD}" not in before or "verdict" in before or not self.names_head(holds):
             return after, None
-        if "~freed" in before and "~slept" not in before:
+        if seen.endswith(".old"):  # it was anybody's room when it looked
+            return after, None
+        if "~freed" in before:
             return after, f"{a} {TAKEN}"
         return after, f"{a} {SAID}" if before.get("echo") == _nonce(holds) else None
 
@@ -236,15 +241,14 @@ class Holds(Model):
         return after.put("~cancelled"), None
 
     def time(self) -> Program:
-        """Ten minutes in which no tick renewed anything. Whoever has slept through them evicts for what is held no
-        more."""
+        """Ten minutes in which no tick renewed anything, if that is so."""
         holds = yield get("holds")
         if holds.endswith(".u"):
-            yield put("holds", f"{holds}.old", also=("slept", holds))
+            yield put("holds", f"{holds}.old", also=("faded", holds))
         return None
 
-    def slept(self, before: Bucket, after: Bucket, _: None, holds: str) -> tuple[Bucket, str | None] | None:
-        return (after.put("~slept"), None) if before.get("holds") == holds else None
+    def faded(self, before: Bucket, after: Bucket, _: None, holds: str) -> tuple[Bucket, str | None] | None:
+        return (after, None) if before.get("holds") == holds else None
 
 
 def _nonce(holds: str) -> str:
