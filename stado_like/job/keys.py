@@ -103,7 +103,10 @@ def parse_job(key: str) -> JobId:
     parts = key.split("/")
     if len(parts) != 3 or f"{parts[0]}/" != JOBS or not parts[2].endswith(".json"):
         raise bad(key, "a job's key")
-    return JobId.parse(f"{parts[1]}.{parts[2][: -len('.json')]}")
+    found = JobId.parse(f"{parts[1]}.{parts[2][: -len('.json')]}")
+    if found.workspace != parts[1]:  # jobs/a.b/1.json is nobody's
+        raise _bad(key, "a job's key")
+    return found
 
 
 def tombstone(j: JobId) -> str:
