@@ -105,7 +105,7 @@ def parse_job(key: str) -> JobId:
         raise bad(key, "a job's key")
     found = JobId.parse(f"{parts[1]}.{parts[2][: -len('.json')]}")
     if found.workspace != parts[1]:  # jobs/a.b/1.json is nobody's
-        raise _bad(key, "a job's key")
+        raise bad(key, "a job's key")
     return found
 
 
