@@ -54,6 +54,8 @@ class Workplace:
         self.checkpoints = Checkpoints(read, folder, bucket, life, cwd)
         self.takes_time = bool(terms.bundle or terms.secret_refs or terms.configs or terms.checkpoint)
         """Whether anything has to be made ready that may have to be waited for."""
+        self._reaches_out = bool(terms.output_file or terms.secret_refs or terms.configs)
+        """Whether anything lies outside the attempt's folder that must go again; most tasks need no look."""
 
     def folder_to_run_in(self) -> str:
         """The job's own directory; without one an empty folder of this attempt. A bundle comes later."""
@@ -116,7 +118,8 @@ class Workplace:
 
     def close(self) -> tuple[str, ...]:
         """The tree is gone: clear up outside the folder. Returns what people should know of all of it."""
-        return (*self._notes, *self.checkpoints.notes, *close(self._folder))
+        closed = close(self._folder) if self._reaches_out else ()
+        return (*self._notes, *self.checkpoints.notes, *closed)
 
     def collect(self, pause: Pause) -> Collected | None:
         """Blocks until the files to keep are in the store. None: the command never started. Raises as `collect.collect`
@@ -125,8 +128,8 @@ class Workplace:
 
     def clear(self) -> None:
         """The end is settled, or was another's: nothing of it is asked for any more."""
-        close(self._folder)
-        if self._read.terms.secret_refs or self._read.terms.configs:
+        if self._reaches_out:
+            close(self._folder)  # a fenced attempt reports no end, and has not closed yet
             with suppress(OSError):  # the next start of the worker does it
                 remove_left_behind(self._folder.path)
         self.checkpoints.clear()
