@@ -159,6 +159,20 @@ class Rig:
 
     # ---- doing
 
+    @contextmanager
+    def coordinator(self) -> Iterator[None]:
+        """A resident coordinator that ticks every second. What it says lies in coordinator.err."""
+        command = [PYTHON, "-m", "stado_cli.main", "--store", self.url, "scheduler", "run", "--interval", "1s"]
+        with (self.folder / "coordinator.err").open("wb") as errors:
+            process = subprocess.Popen(
+                command, env=self.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=self.folder
+            )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(10)
+
     def worker(
         self,
         worker: str = "w1",

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End
 from stado_like.job.states import Cause, Decision, Outcome
 from stado_like.reading.view import read_job
-from tests.process.rig import PYTHON, Rig, until
+from tests.process.rig import Rig, until
 
 pytestmark = pytest.mark.serial
 
 ROOM = ("--cpus", "1", "--memory", "4GiB")
 TOLD = "echo attempt=$STADO_ATTEMPT cause=$STADO_RESTART_CAUSE reason=$STADO_RESTART_REASON"
-
-
-@contextmanager
-def coordinator(rig: Rig) -> Iterator[None]:
-    command = [PYTHON, "-m", "stado_cli.main", "--store", rig.url, "scheduler", "run", "--interval", "1s"]
-    with (rig.folder / "coordinator.err").open("wb") as errors:
-        process = subprocess.Popen(
-            command, env=rig.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=rig.folder
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def said(rig: Rig) -> str:
@@ -57,7 +39,7 @@ def test_urgent_job_takes_the_core_of_a_batch_job_which_runs_again(rig: Rig) -> 
     rig.worker("w1", *ROOM)
     rig.running(batch)
     until(pid.exists, 10, "the batch job wrote its pid")
-    with coordinator(rig):
+    with rig.coordinator():
         urgent = rig.submit(
             "urgent",
             f"if kill -0 $(cat {pid}); then echo beside it; else echo alone; fi; touch {rig.folder}/began; "

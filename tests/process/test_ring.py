@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +22,6 @@ ROOM = ("--cpus", "1", "--memory", "1GiB", "--address", "127.0.0.1")
 MEMBERS = 4
 ROUNDS = 40
 EXPECTED = ROUNDS * sum(range(1, MEMBERS + 1))
-
-
-@contextmanager
-def coordinator(rig: Rig) -> Iterator[None]:
-    command = [PYTHON, "-m", "stado_cli.main", "--store", rig.url, "scheduler", "run", "--interval", "1s"]
-    with (rig.folder / "coordinator.err").open("wb") as errors:
-        process = subprocess.Popen(
-            command, env=rig.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=rig.folder
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def view(rig: Rig, j: JobId) -> JobView:
@@ -79,7 +62,7 @@ def completed(rig: Rig, j: JobId, n: int) -> None:
 def test_ring_loses_a_member_restarts_whole_and_has_the_right_sum(rig: Rig) -> None:
     for number in range(MEMBERS):
         rig.worker(f"w{number}", *ROOM)
-    with coordinator(rig):
+    with rig.coordinator():
         j = ring(rig)
         victim = view(rig, j).tasks[2]
         (worker,) = (one for one in rig.workers if one.worker == victim.worker)
@@ -94,7 +77,7 @@ def test_ring_loses_a_member_restarts_whole_and_has_the_right_sum(rig: Rig) -> N
 def test_urgent_job_preempts_the_ring_which_goes_on_from_its_checkpoint(rig: Rig) -> None:
     for number in range(MEMBERS):
         rig.worker(f"w{number}", *ROOM)
-    with coordinator(rig):
+    with rig.coordinator():
         j = ring(rig, priority=-1)
         until(lambda: b"begins" in rig.output(j, 0, 1) or view(rig, j).tasks[0].heard_s is not None, 10, "it talks")
         urgent = rig.submit("urgent", "echo now", cores=1)
