@@ -138,6 +138,7 @@ def _unit(said: Mapping[str, Any], number: int) -> Unit:
         time_limit_s=int(duration_s(said["limit"])) if "limit" in said else None,
         waiting_since=at(said.get("since", "13:50")),
         shape=said.get("shape") or {},
+        unsplit=said.get("unsplit", ""),
         avoid=frozenset(said.get("avoid") or ()),
     )
 

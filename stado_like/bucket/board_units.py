@@ -64,6 +64,7 @@ class Reader:
     now: float
     workspaces: Mapping[str, Workspace]
     given: Mapping[str, Mapping[str, float]]
+    unsplit: Mapping[tuple[str, str], str]
     passed_over: frozenset[AttemptId]
     released: frozenset[JobId]
     busy: bool
@@ -125,7 +126,7 @@ class Reader:
 
     def one(self, known: Known, a: AttemptId, since: float) -> Unit:
         terms = known.terms.for_rank(a.rank)
-        resources = resources_of(known, a.rank)
+        resources, group = resources_of(known, a.rank), known.terms.group_of(a.rank).name
         return Unit(
             job=a.job,
             members=(Member(a, self._in_pools(terms.ask, terms.workspace)),),
@@ -135,7 +136,8 @@ class Reader:
             time_limit_s=terms.time_limit_s,
             waiting_since=since,
             shape=demands.to_split(resources) if not known.terms.shaped else {},
-            group=known.terms.group_of(a.rank).name,
+            group=group,
+            unsplit="" if known.terms.shaped else self.unsplit.get((str(a.job), group), ""),
             avoid=frozenset(self.given.get(str(a), ())),
         )
 

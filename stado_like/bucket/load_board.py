@@ -20,7 +20,7 @@ from stado_like.bucket.board_spots import Promise, spots
 from stado_like.bucket.board_units import Lying, Reader
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory, Reading
-from stado_like.bucket.queue_memory import Known, given_of
+from stado_like.bucket.queue_memory import Known, given_of, unsplit_of
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.held_room import Holds
@@ -119,6 +119,7 @@ class _Loading:
             now=now,
             workspaces=workspaces,
             given=given,
+            unsplit=unsplit_of(self.memory.cursors, now),
             passed_over=self.claimed | {one.order.attempt for one in standing},
             released=self._released(),
             busy=bool(holds),

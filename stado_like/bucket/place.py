@@ -17,7 +17,7 @@ from typing import Any
 from stado_like.bucket import doorbell, entries, gang, holding, lanes, order, ordered_place
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_world import Memory
-from stado_like.bucket.queue_memory import note_given
+from stado_like.bucket.queue_memory import note_given, note_unsplit
 from stado_like.job import keys
 from stado_like.job.ids import AttemptId
 from stado_like.job.records import Entry
@@ -33,6 +33,7 @@ from stado_like.planning.place_actions import (
     MoveEntry,
     PlaceGang,
     PlaceOne,
+    PutOff,
     TakeBack,
     TendGang,
 )
@@ -51,6 +52,9 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
         case DecideShape():
             memory.watching.known.pop(action.shaped[0].job, None)  # it said other numbers
             return _decide_shape(bucket, action)
+        case PutOff():
+            note_unsplit(memory.places, action.unsplit, bucket.now())
+            return Counter(), ""
         case KeepRoom():
             memory.queue.holds, memory.queue.holds_etag = (
                 holding.write(bucket, action.before, action.holds, action.nonce),

@@ -16,9 +16,11 @@ from stado_like.job.held_room import Holds
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.records import Job
 from stado_like.job.terms import Ask, Terms
+from stado_like.planning.placing import Unsplit
 
 JOBS_REMEMBERED = 50_000
 PASSED_OVER_S = 600.0
+UNSPLIT_S = 60.0
 UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
 
 
@@ -95,3 +97,22 @@ def given_of(cursors: dict[str, Any] | None, now: float) -> Given:
 
 def note_given(cursors: dict[str, Any], a: AttemptId, worker: str, now: float) -> None:
     cursors.setdefault("given", {}).setdefault(str(a), {})[worker] = now
+
+
+def unsplit_of(cursors: dict[str, Any] | None, now: float) -> dict[tuple[str, str], str]:
+    """By job and group: why its total could not be split less than a minute ago. What is older leaves the cursors."""
+    standing = (cursors or {}).get("unsplit")
+    kept = [
+        row
+        for row in (standing if isinstance(standing, list) else ())
+        if isinstance(row, list) and len(row) == 4 and isinstance(row[3], int | float) and now - row[3] < UNSPLIT_S
+    ]
+    if cursors is not None and kept:
+        cursors["unsplit"] = kept
+    elif cursors is not None:
+        cursors.pop("unsplit", None)
+    return {(str(job), str(group)): str(why) for job, group, why, _ in kept}
+
+
+def note_unsplit(cursors: dict[str, Any], one: Unsplit, now: float) -> None:
+    cursors.setdefault("unsplit", []).append([str(one.job), one.group, one.why, now])

@@ -96,6 +96,8 @@ class Unit:
     `min_per_machine`, …. Empty: it is split."""
     group: str = ""
     """The worker group that its members belong to, where the job names groups and this is one of them."""
+    unsplit: str = ""
+    """Why its total could not be split less than a minute ago: until that is over it is not tried again."""
     avoid: frozenset[str] = frozenset()
     """Workers that refused it lately, or did not claim it in time."""
 

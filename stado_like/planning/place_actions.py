@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.keys import Order
 from stado_like.planning.board import Hold
-from stado_like.planning.placing import Placing, Shaped
+from stado_like.planning.placing import Placing, Shaped, Unsplit
 from stado_like.planning.queue import Queue
 
 
@@ -49,6 +49,13 @@ class DecideShape:
     def why(self) -> str:
         """`2 machines × 8 GPUs on Ethernet`, with groups `trainer: 2 machines × 8 GPUs on Ethernet; …`"""
         return "; ".join(f"{one.group}: {one.why}" if one.group else one.why for one in self.shaped)
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """A total that cannot be split now: it is looked at again in a minute."""
+
+    unsplit: Unsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class TendGang:
     job: JobId
 
 
-Action = MoveEntry | TakeBack | TendGang | DecideShape | KeepRoom | EvictOne | PlaceOne | PlaceGang
+Action = MoveEntry | TakeBack | TendGang | DecideShape | PutOff | KeepRoom | EvictOne | PlaceOne | PlaceGang
 
 
 def actions_of(queue: Queue, placing: Placing) -> Iterator[Action]:
@@ -107,6 +114,8 @@ def actions_of(queue: Queue, placing: Placing) -> Iterator[Action]:
         yield TendGang(job)
     for job in dict.fromkeys(one.job for one in placing.shapes):
         yield DecideShape(tuple(one for one in placing.shapes if one.job == job))
+    for unsplit in placing.unsplit:
+        yield PutOff(unsplit)
     if not queue.holds_stand(placing.holds):
         yield KeepRoom(placing.holds, queue.board.holds)
     elif queue.holds_fade:
@@ -142,6 +151,8 @@ def describe(action: Action) -> str:
         case DecideShape():
             tasks = sum(one.tasks for one in action.shaped)
             return f"split {action.shaped[0].job} into {tasks} tasks: {action.why}"
+        case PutOff():
+            return f"look again in a minute how to split {action.unsplit.job}"
         case KeepRoom():
             if not action.holds:
                 return "hold no room any more"

@@ -27,7 +27,7 @@ from stado_like.planning.fit import fits
 from stado_like.planning.gang_room import GangRooms
 from stado_like.planning.heads import Head, Heads
 from stado_like.planning.holds import in_one_order
-from stado_like.planning.placing import Evict, PlaceUnit, Placing, Shaped, Waiting
+from stado_like.planning.placing import Evict, PlaceUnit, Placing, Shaped, Unsplit, Waiting
 from stado_like.planning.queue_order import in_order
 from stado_like.planning.quota import Ledger, Refusal
 from stado_like.planning.rooms import NOWHERE, Kind, Rooms
@@ -58,6 +58,7 @@ class _Pass:
         self.placed: list[PlaceUnit] = []
         self.taken: list[PlaceUnit] = []
         self.shapes: list[Shaped] = []
+        self.unsplit: list[Unsplit] = []
 
     def run(self) -> Placing:
         for unit in in_order(self.board.units):
@@ -71,6 +72,7 @@ class _Pass:
             evictions=tuple(evict for head in self.heads.all for evict in self._evictions(head)),
             waiting=self.told.waiting,
             shapes=tuple(self._whole_splits()),
+            unsplit=tuple(self.unsplit),
             taken=tuple(self.taken),
             quota=self.told.quota,
         )
@@ -197,22 +199,27 @@ class _Pass:
     def _shape(self, unit: Unit) -> None:
         """A total that is not split yet. It is split by the room there is; then its room is left alone, since it comes
         before whatever follows. Where there is none, it waits in the line like any other, as it would be split if
-        nothing ran."""
+        nothing ran; it is tried again when a minute is over, and meanwhile keeps its place and what is held for it."""
         asks = [one.ask for one in unit.members]
         refusal = self.ledger.refuses(unit.job, asks, gang=False) if self.ledger.limits(unit.job) else None
         if refusal is not None:
             self._over_quota(unit, refusal)
             return
-        kept = self.heads.kept(self.heads.bits(unit))
-        found = shaping.choose(unit, self.gangs.spots, self.board.now, kept=kept)
-        if isinstance(found, Shaped):
-            self.shapes.append(found)
-            ready = shaping.shaped(unit, found.tasks, found.gpus_each)
-            where = self._where_now(ready)
-            if where is not None and not isinstance(where, Unassigned):
-                self._occupy(ready, where)
-            return
-        self.told.say(unit, found.reason)
+        why = unit.unsplit
+        if not why:
+            kept = self.heads.kept(self.heads.bits(unit))
+            found = shaping.choose(unit, self.gangs.spots, self.board.now, kept=kept)
+            if isinstance(found, Shaped):
+                self.shapes.append(found)
+                ready = shaping.shaped(unit, found.tasks, found.gpus_each)
+                where = self._where_now(ready)
+                if where is not None and not isinstance(where, Unassigned):
+                    self._occupy(ready, where)
+                return
+            why = found.reason
+            if self.told.ready:  # where no machine speaks there was nothing to choose from
+                self.unsplit.append(Unsplit(unit.job, unit.group, why))
+        self.told.say(unit, why)
         later = shaping.choose(unit, self.gangs.empty(), self.board.now)
         if isinstance(later, Shaped):
             split = shaping.shaped(unit, later.tasks, later.gpus_each)

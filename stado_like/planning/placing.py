@@ -53,6 +53,15 @@ class Shaped:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsplit:
+    """A total for which no split was found on the machines as they are, and why."""
+
+    job: JobId
+    group: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Placing:
     """`placed` are orders. `taken` is work that workers claim by themselves, and where the plan keeps its room until
     they did. `quota` says, by job, what of its workspace's quota a job waits for: the text of a history's entry."""
@@ -62,5 +71,6 @@ class Placing:
     evictions: tuple[Evict, ...] = ()
     waiting: Mapping[JobId, Waiting] = field(default_factory=dict)
     shapes: tuple[Shaped, ...] = ()
+    unsplit: tuple[Unsplit, ...] = ()
     taken: tuple[PlaceUnit, ...] = ()
     quota: Mapping[JobId, str] = field(default_factory=dict)

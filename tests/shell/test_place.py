@@ -21,7 +21,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity
 from stado_like.job.split import Split
 from stado_like.job.workspace import Edit
-from stado_like.planning.place_actions import KeepRoom, MoveEntry, PlaceOne, TakeBack
+from stado_like.planning.place_actions import KeepRoom, MoveEntry, PlaceOne, PutOff, TakeBack
 from stado_like.reading.view import read_job
 from tests.builders_queue import Waiting
 
@@ -326,6 +326,35 @@ def test_a_total_that_cannot_be_split_waits_and_is_looked_at_again(stage: Waitin
     tick(stage)
     split = split_of(stage, j)
     assert split is not None and split.tasks == 1
+
+
+def test_a_total_that_could_not_be_split_is_tried_again_when_a_minute_is_over(stage: Waiting) -> None:
+    """Whichever process ticks: it stands beside the cursors. Until then it says why and keeps its place as the head."""
+    j = stage.put("split", gpus=8, gpu={"policy": "PerNode"})
+    stage.machine("w1", gpus=2)
+    stage.machine("w2", gpus=8, held=((AttemptId(JobId("default", "old", 1), 0, 1), "n"),), free=0)
+    tick(stage)
+    stage.machine("w2", gpus=8)
+    stage.clock.pass_s(30)
+    stage.machine("w2", gpus=8)
+    _, plan = stage.look()
+    assert not plan.placing.shapes and plan.placing.waiting[j].reason.startswith("Cannot plan workers: no way to run 8")
+    assert not any(isinstance(action, PutOff) for action in plan.actions)
+    assert [hold.job for hold in plan.placing.holds] == [j]
+    tick(stage)
+    assert split_of(stage, j) is None
+    stage.clock.pass_s(31)
+    stage.machine("w2", gpus=8)
+    tick(stage)
+    assert split_of(stage, j) is not None
+
+
+def test_a_total_is_split_at_once_when_the_first_machine_speaks(stage: Waiting) -> None:
+    j = stage.put("split", gpus=8, gpu={"policy": "PerNode"})
+    tick(stage)
+    stage.machine("w1", gpus=8)
+    tick(stage)
+    assert split_of(stage, j) is not None
 
 
 # ---- what is lost on the way

@@ -91,7 +91,8 @@ def test_groups_are_split_together_or_not_at_all(stage: Waiting) -> None:
     assert split_of(stage, j) is None
     _, plan = stage.look()
     assert plan.placing.waiting[j].reason == "Cannot plan workers: no machine can host a worker of group b right now"
-    for worker in ("w2", "w3", "w4", "w5"):
+    stage.clock.pass_s(61)  # it is tried again when a minute is over
+    for worker in ("w1", "w2", "w3", "w4", "w5"):
         stage.machine(worker, gpus=2)
     tick(stage)
     assert split_of(stage, j) is not None
