@@ -19,7 +19,7 @@ from stado_like.job.ids import AttemptId
 from stado_like.job.states import TaskState
 from stado_like.job.wanted import Wanted
 from stado_like.planning.board import Running, Spot
-from stado_like.planning.fit import Machine, fits, taking
+from stado_like.planning.fit import Machine, fits, held_by, taking, whole_cards
 from stado_like.planning.leaving import leaving
 from stado_like.planning.machines import machine_of
 from stado_like.planning.world import BROADCAST_GRACE_S, Broadcast, Look
@@ -30,11 +30,13 @@ KnownJob = Callable[[AttemptId], Known | None]
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An order that was given and not claimed yet. `until`: when it is taken back."""
+    """An order that was given and not claimed yet. `until`: when it is taken back; `devices`: the GPUs that were counted
+    for it, of a task that takes every free one."""
 
     attempt: AttemptId
     worker: str
     until: float
+    devices: tuple[str, ...] = ()
 
 
 def spots(
@@ -96,7 +98,7 @@ def _spot(
 
 def _on(one: Running, devices: tuple[str, ...]) -> Running:
     """With the GPUs that its worker said it has."""
-    return replace(one, ask=replace(one.ask, devices=devices)) if devices else one
+    return replace(one, ask=one.ask.on(devices)) if devices else one
 
 
 def _with(machine: Machine, one: Running) -> Machine:
@@ -105,11 +107,13 @@ def _with(machine: Machine, one: Running) -> Machine:
 
 
 def _crowded(machine: Machine, one: Running) -> Machine:
+    gpus = held_by(machine.gpus, (one.ask,))
     return replace(
         machine,
         free_cpu_millis=max(0, machine.free_cpu_millis - one.ask.cpu_millis),
         free_memory_bytes=max(0, machine.free_memory_bytes - one.ask.memory_bytes),
-        free_gpus=max(0, machine.free_gpus - one.ask.gpus),
+        free_gpus=whole_cards(gpus) if gpus else max(0, machine.free_gpus - one.ask.gpus),
+        gpus=gpus,
         running=machine.running + 1,
         taken_whole=machine.taken_whole or one.ask.exclusive,
         apart=machine.apart | {one.ask.apart} if one.ask.apart else machine.apart,
@@ -139,7 +143,8 @@ def _promised(one: Promise, known: KnownJob) -> Running | None:
     if of is None or one.attempt.rank >= of.terms.tasks:
         return None
     terms = of.terms.for_rank(one.attempt.rank)
-    return Running(one.attempt, terms.ask, terms.priority, protected_until=one.until, gang=of.terms.gang)
+    ask = terms.ask.on(one.devices)
+    return Running(one.attempt, ask, terms.priority, protected_until=one.until, gang=of.terms.gang)
 
 
 def _running(
@@ -153,7 +158,7 @@ def _running(
     began = _began(bucket, memory, look, minimum_s=terms.preemptible_after_s or 0)
     return Running(
         attempt=a,
-        ask=terms.ask,
+        ask=terms.ask.on(claim.devices),
         priority=terms.priority,
         running_at=began,
         ends_by=holding.ends_by(began or claim.since, terms.time_limit_s),

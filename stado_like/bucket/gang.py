@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from stado_like.bucket import doorbell, entries, gang_ends, generations, ordered_place
 from stado_like.bucket.bucket import Bucket
@@ -30,6 +32,8 @@ from stado_like.planning.world import STALE_GRACE_S
 from stado_like.store.conditional import Won
 
 BARRIER_WITHIN_S = 900.0
+Devices = Mapping[AttemptId, tuple[str, ...]]
+NO_DEVICES: Final[Devices] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,12 @@ def _together(
 # ---- placing
 
 
-def place(bucket: Bucket, j: JobId, generation: int, where: Mapping[AttemptId, str]) -> Placed:
+def place(
+    bucket: Bucket, j: JobId, generation: int, where: Mapping[AttemptId, str], devices: Devices = NO_DEVICES
+) -> Placed:
     """Carry out a decision about a gang: a new `generation` whole, or members of the one that stands who come later.
-    `where`: which attempt goes to which worker. Idempotent; one of two who decide differently has its way.
+    `where`: which attempt goes to which worker; `devices`: the only GPUs it may take there. Idempotent; one of two who
+    decide differently has its way.
 
     Raises `StoreUnavailable`, `BadRecord`.
     """
@@ -123,18 +130,25 @@ def place(bucket: Bucket, j: JobId, generation: int, where: Mapping[AttemptId, s
     if standing.g != generation:
         if wanted.together and len(mine) < wanted.least:
             return Placed(0, why=f"{len(mine)} of {j} can be placed, and {wanted.least} must start together")
-        why_not = _create(bucket, terms, standing, wanted, mine)
+        why_not = _create(bucket, terms, standing, wanted, mine, devices)
         if why_not:
             return Placed(0, why=why_not)
         if wanted.together:
-            return Placed(generation, _order(bucket, job, terms, generation, mine))
-    joined = {a: worker for a, worker in mine.items() if _join(bucket, a, generation, worker)}
+            return Placed(generation, _order(bucket, job, terms, generation, mine, devices))
+    joined = {a: worker for a, worker in mine.items() if _join(bucket, a, generation, worker, devices.get(a, ()))}
     for a in joined:
         entries.enqueue(bucket, job, terms, a)  # its retry may be due, and not moved here yet: the order names it here
-    return Placed(generation, _order(bucket, job, terms, generation, joined))
+    return Placed(generation, _order(bucket, job, terms, generation, joined, devices))
 
 
-def _create(bucket: Bucket, terms: Terms, standing: Standing, wanted: Waits, where: Mapping[AttemptId, str]) -> str:
+def _create(
+    bucket: Bucket,
+    terms: Terms,
+    standing: Standing,
+    wanted: Waits,
+    where: Mapping[AttemptId, str],
+    devices: Devices = NO_DEVICES,
+) -> str:
     """The placement of a generation. Empty: it stands, as we decided it."""
     attempts = {one.attempt.rank: one.attempt.n + 1 for one in standing.ended.values()}
     attempts |= {a.rank: a.n for a in standing.open.values()}
@@ -142,7 +156,9 @@ def _create(bucket: Bucket, terms: Terms, standing: Standing, wanted: Waits, whe
     ours = Placement(
         nonce=bucket.token(),
         attempts=tuple(attempts[rank] for rank in range(terms.tasks)),
-        members=tuple(Seat(rank=a.rank, attempt=str(a), worker=to) for a, to in where.items())
+        members=tuple(
+            Seat(rank=a.rank, attempt=str(a), worker=to, devices=devices.get(a, ())) for a, to in where.items()
+        )
         if wanted.together
         else (),
         barrier=wanted.together,
@@ -155,16 +171,18 @@ def _create(bucket: Bucket, terms: Terms, standing: Standing, wanted: Waits, whe
     return "" if isinstance(won, Won) else f"another tick placed generation {wanted.generation} of {any_of.job}"
 
 
-def _join(bucket: Bucket, a: AttemptId, g: int, worker: str) -> bool:
-    ours = Join(nonce=bucket.token(), attempt=str(a), worker=worker, decided_at=bucket.now())
+def _join(bucket: Bucket, a: AttemptId, g: int, worker: str, devices: tuple[str, ...]) -> bool:
+    ours = Join(nonce=bucket.token(), attempt=str(a), worker=worker, devices=devices, decided_at=bucket.now())
     return isinstance(bucket.decide(gang_keys.join(a, g), ours), Won)
 
 
-def _order(bucket: Bucket, job: Job, terms: Terms, g: int, where: Mapping[AttemptId, str]) -> tuple[str, ...]:
+def _order(
+    bucket: Bucket, job: Job, terms: Terms, g: int, where: Mapping[AttemptId, str], devices: Devices
+) -> tuple[str, ...]:
     given = []
     for a, worker in where.items():
-        key = entries.open_key(job, terms, a)
-        given.append(ordered_place.give(bucket, worker, a, key, generation=g, ring=False))
+        key, only = entries.open_key(job, terms, a), devices.get(a, ())
+        given.append(ordered_place.give(bucket, worker, a, key, generation=g, devices=only, ring=False))
     for worker in sorted(set(where.values())):
         doorbell.ring(bucket, ("order", worker))
     return tuple(given)
@@ -280,7 +298,7 @@ def _bring_together(bucket: Bucket, job: Job, terms: Terms, standing: Standing, 
         decided_at = placement.decided_at if a not in standing.joined else _joined_at(bucket, a, standing.g)
         refused = a in standing.joined and ordered_place.was_refused(bucket, worker, a)
         if now - decided_at <= ordered_place.CLAIMED_WITHIN_S and not refused:
-            done.ordered += len(_order(bucket, job, terms, standing.g, {a: worker}))
+            done.ordered += len(_order(bucket, job, terms, standing.g, {a: worker}, standing.devices))
         elif a in standing.joined:
             done.ended += _end_unheld(bucket, a, job, terms, undelivered, standing.g, worker)
         else:

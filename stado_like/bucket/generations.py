@@ -41,6 +41,8 @@ class Standing:
     joined: Mapping[AttemptId, str] = field(default_factory=dict)
     ready: frozenset[AttemptId] = frozenset()
     whole: Whole | None = None
+    devices: Mapping[AttemptId, tuple[str, ...]] = field(default_factory=dict)
+    """The only GPUs that a member may take where it was given to, of those that take every free one."""
     due: Mapping[AttemptId, float] = field(default_factory=dict)
     """When an open attempt may start that follows one of its own in this generation."""
     judged: str | None = None
@@ -139,6 +141,9 @@ def look_at(bucket: Bucket, j: JobId, terms: Terms) -> Standing:
     g = newest(bucket, j)
     placement, barrier = read_placement(bucket, j, g), read_barrier(bucket, j, g)
     joined, ready = _who_came(bucket, j, g)
+    placed = placement.members if placement is not None else ()
+    devices = {AttemptId.parse(one.attempt): one.devices for one in placed if one.devices}
+    devices |= {a: one.devices for a, one in joined.items() if one.devices}
     ended: dict[int, MemberEnd] = {}
     going: dict[int, AttemptId] = {}
     due: dict[AttemptId, float] = {}
@@ -157,11 +162,12 @@ def look_at(bucket: Bucket, j: JobId, terms: Terms) -> Standing:
     if ended and not going:
         before = placement.budgets if placement is not None else Budgets()
         whole = gang.follows(terms, list(ended.values()), before, judged=g == 0 or judged is not None)
-    return Standing(g, placement, barrier, ended, going, joined, ready, whole, due, judged)
+    to = {a: one.worker for a, one in joined.items()}
+    return Standing(g, placement, barrier, ended, going, to, ready, whole, devices, due, judged)
 
 
-def _who_came(bucket: Bucket, j: JobId, g: int) -> tuple[dict[AttemptId, str], frozenset[AttemptId]]:
-    joined: dict[AttemptId, str] = {}
+def _who_came(bucket: Bucket, j: JobId, g: int) -> tuple[dict[AttemptId, Join], frozenset[AttemptId]]:
+    joined: dict[AttemptId, Join] = {}
     ready: set[AttemptId] = set()
     for row in list_all(bucket.store, gang_keys.of_generation(j, g)) if g else ():
         try:
@@ -171,7 +177,7 @@ def _who_came(bucket: Bucket, j: JobId, g: int) -> tuple[dict[AttemptId, str], f
         if found.kind == "join" and found.attempt is not None:
             said = bucket.read(Join, row.key)
             if said is not None:
-                joined[found.attempt] = said.record.worker
+                joined[found.attempt] = said.record
         elif found.kind == "ready" and found.attempt is not None:
             ready.add(found.attempt)
     return joined, frozenset(ready)

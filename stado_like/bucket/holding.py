@@ -21,6 +21,8 @@ from stado_like.planning.board import Hold
 
 BELL = "holds"
 NAMED_MOST = 40
+LEFT_WITHIN_S = 120.0
+"""Whoever is stopped for held room has left it by then, as a rule; until then no tick need come to renew the hold."""
 STANDS_S = 600.0
 """So long holds stand that nobody renewed: those of a tick that is no more must not keep machines idle for ever."""
 EVERYBODY = "*"
@@ -34,6 +36,13 @@ def read(bucket: Bucket) -> Holds:
 
 def stands(record: Holds, now: float) -> bool:
     return now - record.at < STANDS_S
+
+
+def is_held_for(bucket: Bucket, j: JobId) -> bool:
+    """Whether room is held for the job, and will be for as long as it may take others to leave it. Raises
+    `StoreUnavailable`, `BadRecord`."""
+    record = read(bucket)
+    return stands(record, bucket.now() + LEFT_WITHIN_S) and any(one.job == str(j) for one in record.holds)
 
 
 def on_board(record: Holds) -> tuple[Hold, ...]:

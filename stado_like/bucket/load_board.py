@@ -43,12 +43,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An order in an inbox. `refused`: why its worker will not."""
+    """An order in an inbox. `refused`: why its worker will not; `devices`: the only GPUs it may take."""
 
     order: Order
     last_modified: float
     now: float
     refused: str = ""
+    devices: tuple[str, ...] = ()
 
     @property
     def is_late(self) -> bool:
@@ -204,7 +205,8 @@ class _Loading:
                 self.reading.set_aside.append(SetAside(row.key, bad.message))
                 continue
             said = self.reading.body(OrderRecord, row) if parsed.kind == "place" else None
-            found.append(Given(parsed, row.last_modified, now, said.refused if said is not None else ""))
+            refused, devices = (said.refused, said.devices) if said is not None else ("", ())
+            found.append(Given(parsed, row.last_modified, now, refused, devices))
         return found
 
     # ---- single records
@@ -262,7 +264,9 @@ class _Loading:
             if "capacity" in unread:
                 raise _unseen("capacity", unread["capacity"])
         promises = [
-            Promise(one.order.attempt, one.order.worker, one.last_modified + ordered_place.CLAIMED_WITHIN_S)
+            Promise(
+                one.order.attempt, one.order.worker, one.last_modified + ordered_place.CLAIMED_WITHIN_S, one.devices
+            )
             for one in standing
             if one.order.attempt not in self.claimed
         ]

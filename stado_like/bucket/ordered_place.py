@@ -36,9 +36,18 @@ class ToStart:
     order: Order
 
 
-def give(bucket: Bucket, worker: str, a: AttemptId, queue_key: str, *, generation: int = 0, ring: bool = True) -> str:
+def give(
+    bucket: Bucket,
+    worker: str,
+    a: AttemptId,
+    queue_key: str,
+    *,
+    generation: int = 0,
+    devices: tuple[str, ...] = (),
+    ring: bool = True,
+) -> str:
     """Have a worker claim an attempt. Returns the key of the order that stands; one that holds is not given again.
-    Raises `StoreUnavailable`."""
+    `devices`: the only GPUs it may take, of an attempt that takes every free one. Raises `StoreUnavailable`."""
     for k in range(1, MOST_NUMBERED + 1):
         key = keys.order(worker, PLACE, a, k)
         order = Order(
@@ -48,6 +57,7 @@ def give(bucket: Bucket, worker: str, a: AttemptId, queue_key: str, *, generatio
             decided_at=bucket.now(),
             queue_key=queue_key,
             generation=generation,
+            devices=devices,
         )
         if isinstance(bucket.decide(key, order), Won):
             if ring:

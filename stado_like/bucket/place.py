@@ -66,18 +66,24 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
         case PlaceOne():
             return _place_one(bucket, action, memory.places)
         case PlaceGang():
-            placed = gang.place(bucket, action.job, action.generation, action.where)
+            placed = gang.place(bucket, action.job, action.generation, action.where, action.devices)
             return Counter({"placed": len(placed.orders)}), f"{action.job}: {placed.why}" if placed.why else ""
         case TendGang():
             return _tend(bucket, action)
 
 
 def _evict(bucket: Bucket, action: EvictOne) -> tuple[Counter[str], str]:
-    """Nobody is stopped for a job that needs no room any more: an old listing, or a plan that is seconds old, still has
-    its entry. Nor is one told to stop that has ended meanwhile."""
-    a, j = action.attempt, action.for_job
-    if any(bucket.present(keys.end(a), keys.verdict(j), keys.tombstone(j))):
+    """Nobody is stopped for work that needs no room any more: an old listing, or a plan that is seconds old, still has
+    its entry. Nor is one told to stop that has ended meanwhile. And the room must be held still when it comes free: the
+    write that renews a hold may have failed a moment ago, or another tick holds room for others now."""
+    a, head = action.attempt, action.head
+    over = (keys.verdict(head.job), keys.tombstone(head.job))
+    if any(bucket.present(keys.running(head), keys.end(head), *over)):  # guard: the head still waits
         return Counter(), ""
+    if any(bucket.present(keys.end(a))):
+        return Counter(), ""
+    if not holding.is_held_for(bucket, head.job):  # guard: room is held before a stop
+        return Counter(), f"{a} is not stopped for {head.job}: no room is held for it now"
     order.give_stop(bucket, action.worker, a, Cause.PREEMPTED, action.reason)
     return Counter({"evicted": 1}), f"{a} on {action.worker}: {action.reason}"
 
@@ -86,7 +92,7 @@ def _place_one(bucket: Bucket, action: PlaceOne, cursors: dict[str, Any]) -> tup
     a = action.attempt
     if any(bucket.present(keys.running(a), keys.end(a), keys.verdict(a.job), keys.tombstone(a.job))):
         return Counter(), ""  # it was not there when we looked, or is not to start any more
-    ordered_place.give(bucket, action.worker, a, action.key)
+    ordered_place.give(bucket, action.worker, a, action.key, devices=action.devices)
     note_given(cursors, a, action.worker, bucket.now())
     return Counter({"placed": 1}), f"{a} to {action.worker}"
 

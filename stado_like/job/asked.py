@@ -6,7 +6,7 @@ Apart from `terms` only for its length; whoever needs them imports them from the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from stado_like.job.hardware import ANY_GPU, NO_PORT, GpuKind, PortAsk
@@ -43,6 +43,31 @@ class Ask:
         """More than cores, memory and GPUs: an entry's name alone does not say it."""
         here = self.exclusive or self.pinned_host or self.names or self.labels or self.apart or self.needs
         return bool(here or self.node_share or self.ports.kind or not self.gpu_kind.is_any)
+
+    def among(self, devices: tuple[str, ...]) -> Ask:
+        """The GPUs that a tick chose, and judged a quota by, for what takes every free one: no others, though more
+        should be free by now. Whatever asks for a number chooses its own."""
+        if not devices or not self.gpu_kind.every:
+            return self
+        return replace(self, gpu_kind=replace(self.gpu_kind, ids=devices))
+
+    def on(self, devices: tuple[str, ...]) -> Ask:
+        """With the GPUs that it was given."""
+        return self.taking(len(devices), devices) if devices else self
+
+    def taking(self, count: int, devices: tuple[str, ...]) -> Ask:
+        """With so many GPUs. What takes every free one asks, from then on, for what it took."""
+        kind = self.gpu_kind
+        if not kind.every:
+            return replace(self, devices=devices)
+        return replace(
+            self,
+            gpus=count,
+            cpu_millis=kind.each_cpu_millis * count or self.cpu_millis,
+            memory_bytes=kind.each_memory_bytes * count or self.memory_bytes,
+            gpu_kind=replace(kind, every=False, each_cpu_millis=0, each_memory_bytes=0),
+            devices=devices,
+        )
 
 
 @dataclass(frozen=True, slots=True)

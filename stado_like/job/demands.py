@@ -56,6 +56,8 @@ def _of_processes(template: Mapping[str, Any]) -> dict[str, str]:
 def gpu_kind_of(resources: Mapping[str, Any]) -> GpuKind:
     """Which GPUs the tasks of a template take."""
     gpus = (resources.get("gpu_requests") or _NOTHING).get
+    every = gpus("policy", "BestEffort") == "All"
+    each = (resources.get("per_gpu") or _NOTHING) if every else _NOTHING
     return GpuKind(
         models=tuple(gpus("models") or ()),
         vendor=gpus("vendor") or "",
@@ -63,7 +65,9 @@ def gpu_kind_of(resources: Mapping[str, Any]) -> GpuKind:
         healthy_only=gpus("healthy_only", False),
         ids=tuple(gpus("ids") or ()),
         share_gb=gpus("memory_gb") or 0,
-        every=gpus("policy", "BestEffort") == "All",
+        every=every,
+        each_cpu_millis=round(each.get("cpu_cores", 0) * 1000),
+        each_memory_bytes=each.get("memory_bytes", 0),
     )
 
 
@@ -84,8 +88,8 @@ def node_share_of(resources: Mapping[str, Any]) -> int:
 
 def to_split(resources: Mapping[str, Any]) -> dict[str, int]:
     """A total that the scheduler splits into tasks, as a unit carries it: whole numbers under the names of the
-    specification. `per_node`: a power of two on each; `every`: every free GPU of each; `every_machine`: one task on
-    every machine that can take one. `per_gpu_*`: what each GPU brings with it."""
+    specification. `per_node`: a power of two on each; `every`: every free GPU of each, `gpus` of them at least;
+    `every_machine`: one task on every machine that can take one. `per_gpu_*`: what each GPU brings with it."""
     gpus = (resources.get("gpu_requests") or _NOTHING).get
     topology = (resources.get("topology") or _NOTHING).get
     chosen = resources.get("node_selection") or _NOTHING

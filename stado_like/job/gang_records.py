@@ -12,11 +12,13 @@ from stado_like.job.records import Budgets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """One member of a placement: its attempt and the worker that shall run it."""
+    """One member of a placement: its attempt and the worker that shall run it. `devices`: the only GPUs it may take
+    there, where it takes every free one."""
 
     rank: int
     attempt: str
     worker: str
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +39,12 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """gangs/…/join.<rank>.<n>.json: one member that comes later, or alone."""
+    """gangs/…/join.<rank>.<n>.json: one member that comes later, or alone. `devices`: as of a `Seat`."""
 
     nonce: str
     attempt: str
     worker: str
+    devices: tuple[str, ...] = ()
     decided_at: float = 0.0
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -68,7 +68,10 @@ class GpuKind:
     share_gb: int = 0
     """Only so much of each one's memory; 0: whole cards."""
     every: bool = False
-    """Every free GPU of its machine, and none elsewhere."""
+    """Every GPU of the kind that is free on its machine; how many a task asks for is then the fewest it takes."""
+    each_cpu_millis: int = 0
+    each_memory_bytes: int = 0
+    """With `every`: what each GPU brings with it. The task's own cores and memory are those of the fewest."""
 
     @property
     def is_any(self) -> bool:

@@ -141,11 +141,6 @@ def no_gpu_with_id(ids: str) -> str:
     return f"no GPU with id {ids}"
 
 
-def takes_every_gpu(need: int, free: int) -> str:
-    """Of a run that takes whatever GPUs are free on its machines, and the same number on each."""
-    return f"the run takes every free GPU of a machine: {free} free, {need} asked"
-
-
 def room_is_held(run: str) -> str:
     """`run`: as the reader may see it."""
     return f"room on this machine is held for {run}"

@@ -103,7 +103,8 @@ class Entry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """running/…: who holds the attempt. `overdue`: why a tick took it, where it had waited too long to start.
-    `order`: the key of the order it was claimed by, and the `generation` of its gang which that named."""
+    `order`: the key of the order it was claimed by, and the `generation` of its gang which that named. `devices`: the
+    ids of the GPUs that its worker chose for it."""
 
     nonce: str
     attempt: str
@@ -116,6 +117,7 @@ class Claim:
     overdue: str = ""
     order: str = ""
     generation: int = 0
+    devices: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -299,7 +301,8 @@ class Pointer:
 class Order:
     """inbox/…: a decision of the tick for one worker. Ignored when its last_modified is over 2 minutes after
     `decided_at`. To start an attempt (`place`): where its entry lies, and the `generation` of its gang (0: it has
-    none); `refused`: why its worker would not, as that wrote over it."""
+    none); `devices`: the only GPUs it may take, where it takes every free one; `refused`: why its worker would not, as
+    that wrote over it."""
 
     nonce: str
     attempt: str
@@ -309,6 +312,7 @@ class Order:
     decided_at: float = 0.0
     queue_key: str = ""
     generation: int = 0
+    devices: tuple[str, ...] = ()
     refused: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 

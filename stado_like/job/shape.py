@@ -4,6 +4,9 @@
 number by itself: `machines`, `node_selection.count`, or names to choose exactly; without any of them one GPU or none is
 one task. The rest depends on the machines there are, and is decided when they are known.
 
+With `policy: All` the number of GPUs is never said: a task takes those that are free where it lands. `count` is then
+the fewest that the run takes in all, and each task's fewest is its even part of them.
+
 A total that the said number cannot divide is not an error of the document (`machines` excepted, where it is refused at
 submit): the job waits, and says `Cannot plan workers: …`, because nothing runs as something else than was asked.
 """
@@ -22,8 +25,9 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`tasks` of `gpus_each`. `decided` False: the scheduler will choose, and what stands here is one task with the
-    whole total. `trouble`: why the total cannot be split so, in the words after `Cannot plan workers: `."""
+    """`tasks` of `gpus_each`, or of so many at least (`policy: All`). `decided` False: the scheduler will choose, and
+    what stands here is one task with the whole total. `trouble`: why the total cannot be split so, in the words after
+    `Cannot plan workers: `."""
 
     tasks: int
     gpus_each: int
@@ -37,7 +41,9 @@ def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
     gpus = resources.get("gpu_requests") or _NOTHING
     total, policy = gpus.get("count", 0), gpus.get("policy", "BestEffort")
     tasks = _said(resources)
-    if tasks is None or policy == "All":
+    if policy == "All":
+        return _of_every_gpu(resources, tasks)
+    if tasks is None:
         return Shape(1, total, decided=False)
     if not tasks:
         topology = resources.get("topology") or _NOTHING
@@ -51,9 +57,25 @@ def shape_of(resources: Mapping[str, Any], *, together: bool = False) -> Shape:
     return Shape(tasks, each)
 
 
+def _of_every_gpu(resources: Mapping[str, Any], tasks: int | None) -> Shape:
+    gpus, topology = resources.get("gpu_requests") or _NOTHING, resources.get("topology") or _NOTHING
+    if tasks:
+        return Shape(tasks, fewest_each(gpus, tasks))
+    by_choice = tasks is None or topology.get("min_nodes", 0) > 1 or gpus.get("count", 0) > 1
+    return Shape(1, fewest_each(gpus, 1), decided=not by_choice)
+
+
+def fewest_each(gpus: Mapping[str, Any], tasks: int) -> int:
+    """How many GPUs must be free for one of so many tasks that take every free one: an even part of the run's
+    `count`, rounded up, `min_per_machine`, and one."""
+    count, least = int(gpus.get("count") or 0), int(gpus.get("min_per_machine") or 0)
+    return max(1, least, -(-count // tasks))
+
+
 def copy_of(resources: Mapping[str, Any]) -> Shape:
     """The shape of each copy of an array: one task with the whole of what its template asks."""
-    return Shape(1, (resources.get("gpu_requests") or _NOTHING).get("count", 0))
+    gpus = resources.get("gpu_requests") or _NOTHING
+    return Shape(1, fewest_each(gpus, 1) if gpus.get("policy") == "All" else gpus.get("count", 0))
 
 
 def _said(resources: Mapping[str, Any]) -> int | None:

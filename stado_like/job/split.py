@@ -17,7 +17,7 @@ from stado_like.job.shape import shape_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSplit:
-    """How the total of one worker group is split."""
+    """How the total of one worker group is split. `gpus_each`: at least, where it takes every free one."""
 
     group: str
     tasks: int
@@ -71,10 +71,8 @@ def decided(document: Mapping[str, Any], split: Split) -> Mapping[str, Any]:
 def _said(template: Mapping[str, Any], tasks: int, gpus_each: int) -> Mapping[str, Any]:
     resources = dict(template.get("requested_resources") or {})
     gpus = dict(resources.get("gpu_requests") or {})
-    if gpus_each or gpus:
+    if (gpus_each or gpus) and gpus.get("policy") != "All":  # which takes what is free, whatever was chosen
         gpus["count"] = tasks * gpus_each
-        if gpus.get("policy") == "All":
-            gpus["policy"] = "BestEffort"  # how many of each machine was decided with the number of machines
         resources["gpu_requests"] = gpus
     resources["machines"] = tasks
     chosen = dict(resources.get("node_selection") or {})

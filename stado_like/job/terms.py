@@ -333,7 +333,9 @@ def _ask_of(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Gro
     topology = resources.get("topology") or _NOTHING
     per_gpu = resources.get("per_gpu") or _NOTHING
     each = shape.gpus_each
-    apart = shape.tasks > 1 and (chosen.get("mode", "Exact") == "Exact" or topology.get("spread") == "node")
+    kind = demands.gpu_kind_of(resources) if each else ANY_GPU
+    exact = chosen.get("mode", "Exact") == "Exact" or topology.get("spread") == "node"
+    apart = shape.tasks > 1 and (exact or kind.every)  # one task takes all there is of its machine
     cores = per_gpu["cpu_cores"] * each if per_gpu else resources.get("cpu_cores", limits.DEFAULT_CORES)
     memory = per_gpu["memory_bytes"] * each if per_gpu else resources.get("memory_bytes", limits.DEFAULT_MEMORY_BYTES)
     if resources.get("node_fraction"):
@@ -348,7 +350,7 @@ def _ask_of(whole: _Whole, template: Mapping[str, Any], shape: Shape, group: Gro
         labels=chosen.get("match_labels") or _NOTHING,
         apart=f"{whole.workspace}.{whole.name}/{group.name}" if apart and not whole.array else "",
         needs=demands.needs_of(template),
-        gpu_kind=demands.gpu_kind_of(resources) if each else ANY_GPU,
+        gpu_kind=kind,
         ports=demands.ports_of(resources),
         node_share=demands.node_share_of(resources),
     )

@@ -2,7 +2,8 @@
 
 Healthy ones first, and one at risk only where no healthy one is left. Then all within one NVLink domain where one has
 enough of them, and of several such domains the one that is left with the fewest: large free groups are worth more than
-small ones. Shares of a card go where the least is left that suffices, so that whole cards stay whole.
+small ones. Shares of a card go where the least is left that suffices, so that whole cards stay whole. What takes every
+free one takes those at risk too, unless it asks for healthy ones.
 """
 
 from __future__ import annotations
@@ -36,8 +37,6 @@ def why_no_cards(cards: Sequence[Device], need: int, kind: GpuKind) -> list[str]
             return [says.needs_healthy_gpus(need, len(free), at_risk), *_faults(matching)]
     if len(free) < need:
         return [reasons.insufficient_gpus(need, len(free)), *_faults(matching)]
-    if kind.every and len(free) > need:
-        return [says.takes_every_gpu(need, len(free))]
     return []
 
 
@@ -63,6 +62,11 @@ def choose_cards(cards: Sequence[Device], need: int, kind: GpuKind) -> tuple[Dev
     if len(chosen) < need and not kind.healthy_only:
         chosen = _tightest(free, need, healthy_first=True)
     return tuple(sorted(chosen, key=lambda one: one.index)) if len(chosen) >= need else ()
+
+
+def free_cards(cards: Sequence[Device], kind: GpuKind) -> tuple[Device, ...]:
+    """All that a task of this kind may be given now."""
+    return tuple(one for one in usable_cards(cards, kind) if _is_free(one, kind))
 
 
 def _tightest(free: Sequence[Device], need: int, *, healthy_first: bool = False) -> list[Device]:

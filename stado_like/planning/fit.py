@@ -4,8 +4,9 @@ The worker's admission asks it before a claim, the plan before a placement, and 
 a job waits: one rule, one set of sentences, with the numbers. Integers everywhere (thousandths of a core, bytes,
 ten-thousandths of a card or a machine): ten times a tenth of a machine is that machine.
 
-Not obvious: what a task takes may depend on the machine (`takes`: a share of its cores), and which GPUs it gets is part
-of the answer (`devices_for`), so a machine "less a task" is made here too (`taking`), and by nobody else.
+Not obvious: what a task takes may depend on the machine (`takes`: a share of its cores; `settled`: every GPU that is
+free), and which GPUs it gets is part of the answer (`devices_for`), so a machine "less a task" is made here too
+(`taking`), and by nobody else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
 from stado_like.job.hardware import CARD, Device, Port
 from stado_like.job.terms import Ask
-from stado_like.planning.cards import choose_cards, usable_cards, why_no_cards
+from stado_like.planning.cards import choose_cards, free_cards, usable_cards, why_no_cards
 
 ACCEPTS = "accepts"
 """A machine's label with the names of those of its labels (`pool,site`) of which a task must ask for one at least."""
@@ -71,9 +72,14 @@ def why_not(machine: Machine, ask: Ask, kept: Kept | None = None) -> tuple[str, 
     found += _not_chosen(machine, ask)
     found += _lacking(machine, ask)
     short = _short(machine, ask)
-    if kept is not None and not short and (kept.whole or _short(_beside(machine, kept), ask)):
+    if kept is not None and not short and (kept.whole or _short(_beside(machine, kept), _as_taken(machine, ask))):
         short = [says.room_is_held(kept.run)]
     return (*found, *short)
+
+
+def _as_taken(machine: Machine, ask: Ask) -> Ask:
+    """Room that is held does not make a task take less than what is free."""
+    return settled(machine, ask) if ask.gpu_kind.every else ask
 
 
 def fits(machine: Machine, ask: Ask, kept: Kept | None = None) -> bool:
@@ -159,11 +165,28 @@ def devices_for(machine: Machine, ask: Ask) -> tuple[str, ...]:
     """The ids of the GPUs that a task which fits gets here; empty where none are described, or it asks for none."""
     if not ask.gpus or not machine.gpus:
         return ()
-    return tuple(one.id for one in choose_cards(machine.gpus, ask.gpus, ask.gpu_kind))
+    return tuple(one.id for one in _cards_for(machine, ask))
+
+
+def _cards_for(machine: Machine, ask: Ask) -> tuple[Device, ...]:
+    """Of what takes every free GPU: as many as the free cores and memory go with that each of them brings along. More
+    room is then never worse, which whoever searches for room relies on."""
+    kind, need = ask.gpu_kind, ask.gpus
+    if kind.every:
+        need = len(free_cards(machine.cards, kind))
+        if kind.each_cpu_millis:
+            need = min(need, machine.free_cpu_millis // kind.each_cpu_millis)
+        if kind.each_memory_bytes:
+            need = min(need, machine.free_memory_bytes // kind.each_memory_bytes)
+        if need < ask.gpus:
+            return ()
+    return choose_cards(machine.cards, need, kind)
 
 
 def taking(machine: Machine, ask: Ask) -> Machine:
     """The machine with a task that fits it on it. `ask.devices` says which GPUs, where they were chosen before."""
+    if ask.gpu_kind.every:
+        ask = settled(machine, ask)
     cpu, memory = takes(machine, ask)
     held = set(ask.devices or devices_for(machine, ask))
     gpus = tuple(_less(one, ask) if one.id in held else one for one in machine.gpus) if held else machine.gpus
@@ -181,8 +204,10 @@ def taking(machine: Machine, ask: Ask) -> Machine:
 
 def settled(machine: Machine, ask: Ask) -> Ask:
     """The ask of a task that fits, with the GPUs that it gets: whoever claims it keeps this one."""
-    devices = devices_for(machine, ask)
-    return replace(ask, devices=devices) if devices else ask
+    if not ask.gpus or not (machine.gpus or ask.gpu_kind.every):
+        return ask
+    cards = _cards_for(machine, ask)
+    return ask.taking(len(cards), tuple(one.id for one in cards) if machine.gpus else ()) if cards else ask
 
 
 def held_by(gpus: tuple[Device, ...], asks: Iterable[Ask]) -> tuple[Device, ...]:
@@ -229,7 +254,7 @@ def copies(machine: Machine, ask: Ask, most: int, kept: Kept | None = None) -> i
         return 0
     if kept is not None:
         machine = _beside(machine, kept)
-    if ask.apart or ask.exclusive:
+    if ask.apart or ask.exclusive or ask.gpu_kind.every:
         return 1
     cpu, memory = takes(machine, ask)
     room = most
@@ -242,8 +267,6 @@ def copies(machine: Machine, ask: Ask, most: int, kept: Kept | None = None) -> i
     if not machine.gpus:
         return min(room, machine.free_gpus // ask.gpus)
     kind = ask.gpu_kind
-    if kind.every:
-        return 1
     fit = usable_cards(machine.gpus, kind)
     if not kind.share_gb:
         return min(room, sum(one.free_share == CARD for one in fit) // ask.gpus)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.keys import Order
@@ -69,30 +69,34 @@ class KeepRoom:
 
 @dataclass(frozen=True, slots=True)
 class EvictOne:
-    """A running task is told to stop for a more urgent job."""
+    """A running task is told to stop for more urgent work, of which `head` is the first task."""
 
     attempt: AttemptId
     worker: str
-    for_job: JobId
+    head: AttemptId
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceOne:
-    """A task is given to a worker. `key`: where its entry lies."""
+    """A task is given to a worker. `key`: where its entry lies. `devices`: the GPUs it may take, of one that takes
+    every free one."""
 
     attempt: AttemptId
     worker: str
     key: str
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceGang:
-    """Members of a gang are given to workers: a new generation whole, or such as join the one that stands."""
+    """Members of a gang are given to workers: a new generation whole, or such as join the one that stands. `devices`:
+    as in `PlaceOne`."""
 
     job: JobId
     generation: int
     where: Mapping[AttemptId, str]
+    devices: Mapping[AttemptId, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +125,26 @@ def actions_of(queue: Queue, placing: Placing) -> Iterator[Action]:
     elif queue.holds_fade:
         yield KeepRoom(queue.board.holds, queue.board.holds, queue.board.holds_nonce)
     for evict in placing.evictions:
-        yield EvictOne(evict.attempt, evict.worker, evict.for_job, evict.reason)
+        yield EvictOne(evict.attempt, evict.worker, evict.head, evict.reason)
     yield from _orders(queue, placing)
 
 
 def _orders(queue: Queue, placing: Placing) -> Iterator[Action]:
     """Of a gang all that is placed now at once, where its first member stands in the queue."""
     whole: defaultdict[JobId, dict[AttemptId, str]] = defaultdict(dict)
+    devices: dict[AttemptId, tuple[str, ...]] = {}
     for placed in placing.placed:
+        devices.update(placed.devices)
         if placed.job in queue.gangs:
             whole[placed.job].update(placed.where)
     for placed in placing.placed:
         if placed.job not in queue.gangs:
             for attempt, worker in placed.where.items():
-                yield PlaceOne(attempt, worker, queue.keys[attempt])
+                yield PlaceOne(attempt, worker, queue.keys[attempt], devices.get(attempt, ()))
         elif placed.job in whole:
-            yield PlaceGang(placed.job, queue.gangs[placed.job], whole.pop(placed.job))
+            where = whole.pop(placed.job)
+            chosen = {attempt: devices[attempt] for attempt in where if attempt in devices}
+            yield PlaceGang(placed.job, queue.gangs[placed.job], where, chosen)
 
 
 def describe(action: Action) -> str:
@@ -158,7 +166,7 @@ def describe(action: Action) -> str:
                 return "hold no room any more"
             return "hold room for " + ", ".join(dict.fromkeys(str(one.job) for one in action.holds))
         case EvictOne():
-            return f"stop {action.attempt} on {action.worker} for {action.for_job}"
+            return f"stop {action.attempt} on {action.worker} for {action.head.job}"
         case PlaceOne():
             return f"place {action.attempt} on {action.worker}"
         case PlaceGang():

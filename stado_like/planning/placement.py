@@ -23,7 +23,7 @@ from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId
 from stado_like.planning import shaping
 from stado_like.planning.board import Board, Member, Running, Unit
-from stado_like.planning.fit import fits
+from stado_like.planning.fit import fits, settled
 from stado_like.planning.gang_room import GangRooms
 from stado_like.planning.heads import Head, Heads
 from stado_like.planning.holds import in_one_order
@@ -90,6 +90,8 @@ class _Pass:
             self.told.say(unit, where.reason)
         elif where is None:
             self._waits(together, unit)
+        elif (over := self._beyond_quota(together, where)) is not None:
+            self._over_quota(unit, over)
         else:
             self._take(unit, where)
             for member in unit.members:
@@ -110,6 +112,14 @@ class _Pass:
             if refusal is None:
                 return fewest, None
         return None, refusal
+
+    def _beyond_quota(self, unit: Unit, where: Mapping[AttemptId, str]) -> Refusal | None:
+        """What takes every free GPU has asked for the fewest; where it goes, it may take more than its quota has."""
+        if not self.ledger.limits(unit.job) or not any(one.ask.gpu_kind.every for one in unit.members):
+            return None
+        machines, index = self.rooms.machines, self.rooms.index
+        at = [(machines[index[where[one.attempt]]], one.ask) for one in unit.members if one.attempt in where]
+        return self.ledger.refuses(unit.job, [settled(*each) for each in at], gang=len(unit.members) > 1)
 
     def _over_quota(self, unit: Unit, refusal: Refusal) -> None:
         if not refusal.reserved:
@@ -142,20 +152,26 @@ class _Pass:
         return i
 
     def _take(self, unit: Unit, where: Mapping[AttemptId, str]) -> None:
-        self._occupy(unit, where)
-        (self.placed if unit.placed_by_tick else self.taken).append(PlaceUnit(unit.job, where))
+        devices = self._occupy(unit, where)
+        (self.placed if unit.placed_by_tick else self.taken).append(PlaceUnit(unit.job, where, devices))
 
-    def _occupy(self, unit: Unit, where: Mapping[AttemptId, str]) -> None:
+    def _occupy(self, unit: Unit, where: Mapping[AttemptId, str]) -> Mapping[AttemptId, tuple[str, ...]]:
+        """Returns the GPUs of those members that take every free one."""
+        devices = {}
         ends_by = None if unit.time_limit_s is None else self.board.now + unit.time_limit_s
         gang = len(unit.members) > 1
         for member in unit.members:
             worker = where.get(member.attempt)
             if worker is not None:
                 i = self.rooms.index[worker]
-                self.rooms.take(i, Running(member.attempt, member.ask, unit.priority, ends_by=ends_by, gang=gang))
+                task = Running(member.attempt, member.ask, unit.priority, ends_by=ends_by, gang=gang)
+                ask = self.rooms.take(i, task)
                 self.gangs.took(i, unit.job, member.ask.apart)
                 self.heads.took(i)
-                self.ledger.charge(unit.job, (member.ask,))
+                self.ledger.charge(unit.job, (ask,))
+                if member.ask.gpu_kind.every:
+                    devices[member.attempt] = ask.devices
+        return devices
 
     # ---- later, or never
 
@@ -240,5 +256,5 @@ class _Pass:
         for one in head.victims:
             mine = one.job.workspace == head.unit.job.workspace
             why = reasons.preempted(head.unit.job.name if mine else says.ELSEWHERE)
-            found.append(Evict(one.attempt, self.heads.worker_of(one), head.unit.job, why))
+            found.append(Evict(one.attempt, self.heads.worker_of(one), head.unit.members[0].attempt, why))
         return found

@@ -15,20 +15,27 @@ from stado_like.planning.board import Hold
 
 @dataclass(frozen=True, slots=True)
 class PlaceUnit:
-    """Tasks of one job that start together, each with its worker."""
+    """Tasks of one job that start together, each with its worker. `devices`: of those that take every free GPU, which
+    the plan counted for them."""
 
     job: JobId
     where: Mapping[AttemptId, str]
+    devices: Mapping[AttemptId, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """A running task that is stopped for a more urgent job. `reason` is what its own workspace may read."""
+    """A running task that is stopped for more urgent work, of which `head` is the first task. `reason` is what its own
+    workspace may read."""
 
     attempt: AttemptId
     worker: str
-    for_job: JobId
+    head: AttemptId
     reason: str
+
+    @property
+    def for_job(self) -> JobId:
+        return self.head.job
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ On the best network on which there is room for it now, and there on the fewest m
 a fast fabric finishes, one that crosses Ethernet to save a machine waits for its gradients. One task per machine, the
 same number of GPUs on each. Decided once, from the machines as they are: whatever is free later does not change it.
 
+A run that takes every free GPU of its machines (`every`) names only the fewest it takes in all: there the number of
+machines is chosen, and each must have an even part of them free.
+
 Each number of machines that divides the total is tried as if it had been asked for, by the same search that will place
 it, so what is chosen here can be placed on the board it was chosen from.
 """
@@ -17,6 +20,7 @@ from typing import Final
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId
+from stado_like.job.shape import fewest_each
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Member, Spot, Unit
 from stado_like.planning.cards import usable_cards
@@ -51,7 +55,7 @@ def choose(unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, 
         if isinstance(found, Assigned) and (best is None or (found.network.is_as_good_as, tasks) < best[0]):
             best = (
                 (found.network.is_as_good_as, tasks),
-                Shaped(unit.job, tasks, each, _why(tasks, each, found), unit.group),
+                Shaped(unit.job, tasks, each, _why(unit, tasks, each, found), unit.group),
             )
     if best is None:
         return CannotShape(reasons.cannot_plan(_no_room(unit, spots, splits)))
@@ -91,6 +95,9 @@ def _splits(unit: Unit, total: int) -> Iterator[tuple[int, int]]:
     asked = unit.shape.get
     fewest = asked("machines") or max(1, asked("min_nodes", 0))
     most = asked("machines") or asked("max_nodes") or (total or fewest)
+    if asked("every"):
+        yield from _splits_of_every(unit, fewest, max(fewest, min(most, total or fewest, MOST_TASKS)))
+        return
     if not total:
         yield fewest, 0
         return
@@ -100,6 +107,21 @@ def _splits(unit: Unit, total: int) -> Iterator[tuple[int, int]]:
             continue
         if not asked("per_node") or not each & (each - 1):
             yield tasks, each
+
+
+def _splits_of_every(unit: Unit, fewest: int, most: int) -> Iterator[tuple[int, int]]:
+    """Of several numbers of tasks that need as much on each machine, the smallest."""
+    before = 0
+    for tasks in range(fewest, most + 1):
+        each = _at_least(unit, tasks)
+        if each != before:
+            yield tasks, each
+        before = each
+
+
+def _at_least(unit: Unit, tasks: int) -> int:
+    asked = unit.shape.get
+    return fewest_each({"count": asked("gpus", 0), "min_per_machine": asked("min_per_machine", 0)}, tasks)
 
 
 def _uneven(unit: Unit, total: int) -> str:
@@ -116,35 +138,40 @@ def _no_room(unit: Unit, spots: Sequence[Spot], splits: Sequence[tuple[int, int]
     least = _ask_of_each(unit, unit.members[0].ask, 1, min(each for _, each in splits))
     if unit.group and not any(fits(spot.machine, least) for spot in spots):
         return says.no_host_for_group(unit.group)
-    return says.no_way_to_run(unit.shape.get("gpus", 0), _largest(unit, spots))
+    tasks, each = splits[0]
+    return says.no_way_to_run(unit.shape.get("gpus", 0) or tasks * each, _largest(unit, spots))
 
 
 def _every_machine(unit: Unit, spots: Sequence[Spot], total: int) -> Shaped | CannotShape:
     """One task on every machine that can take one: as many as there are, and the GPUs evenly on them."""
+    every = bool(unit.shape.get("every"))
     able = [spot.machine for spot in spots if spot.machine.worker not in unit.avoid]
     before = -1
     tasks = sum(not machine.closed for machine in able)
-    while tasks and tasks != before and total % tasks == 0:
-        each = total // tasks
+    while tasks and tasks != before and (every or total % tasks == 0):
+        each = _at_least(unit, tasks) if every else total // tasks
         before, tasks = tasks, sum(fits(machine, _ask_of_each(unit, unit.members[0].ask, 1, each)) for machine in able)
     if not tasks:
         return CannotShape(reasons.cannot_plan(says.no_way_to_run(total, _largest(unit, spots))))
-    if total % tasks:
+    if total % tasks and not every:
         return CannotShape(reasons.cannot_plan(says.uneven(total, tasks)))
-    why = f"every machine that can take one: {_size(tasks, total // tasks)}"
-    return Shaped(unit.job, tasks, total // tasks, why, unit.group)
+    each = _at_least(unit, tasks) if every else total // tasks
+    return Shaped(unit.job, tasks, each, f"every machine that can take one: {_size(unit, tasks, each)}", unit.group)
 
 
 # ---- words
 
 
-def _why(tasks: int, each: int, found: Assigned) -> str:
+def _why(unit: Unit, tasks: int, each: int, found: Assigned) -> str:
     """`2 machines × 8 GPUs on InfiniBand fabric ib-0`"""
-    return f"{_size(tasks, each)} on {found.network}" if tasks > 1 else _size(tasks, each)
+    size = _size(unit, tasks, each)
+    return f"{size} on {found.network}" if tasks > 1 else size
 
 
-def _size(tasks: int, each: int) -> str:
+def _size(unit: Unit, tasks: int, each: int) -> str:
     machines = "1 machine" if tasks == 1 else f"{tasks} machines"
+    if unit.shape.get("every"):
+        return f"{machines} × every free GPU (at least {each})"
     return f"{machines} × {each} GPU{'' if each == 1 else 's'}" if each else machines
 
 

@@ -119,11 +119,88 @@ def test_kinds_in_the_words_of_the_table() -> None:
     assert str(GpuKind(("H100", "H200"), "nvidia", 80)) == "nvidia H100 or H200 with at least 80 GB"
 
 
-def test_every_free_gpu_of_a_machine_and_none_less() -> None:
+# ---- every free one
+
+
+def test_every_free_gpu_of_a_machine_and_at_least_so_many() -> None:
     every = gpus(4, every=True)
-    assert fits(machine(gpus=4), every) and copies(machine(gpus=4), every, 9) == 1
-    assert why_not(machine(gpus=8), every) == ("the run takes every free GPU of a machine: 8 free, 4 asked",)
+    assert copies(machine(gpus=8), every, 9) == 1
+    assert taking(machine(gpus=8), every).free_gpus == 0
+    assert settled(machine(gpus=8), every).gpus == 8
     assert why_not(machine(gpus=2), every) == ("insufficient gpus: need 4, 2 free and usable",)
+    described = machine(devices=cards(8))
+    assert got(described, every) == "g0 g1 g2 g3 g4 g5 g6 g7" and copies(described, every, 9) == 1
+    busy = taking(described, gpus(3))
+    assert got(busy, every) == "g3 g4 g5 g6 g7", "what others hold is not free, and does not keep it off the machine"
+    taken = taking(busy, every)
+    assert taken.free_gpus == 0 and why_not(taken, every) == ("insufficient gpus: need 4, 0 free and usable",)
+
+
+def test_what_it_took_is_what_it_asks_for_from_then_on() -> None:
+    every = replace(NOTHING, gpus=1, gpu_kind=GpuKind(every=True))
+    ask = settled(machine(devices=cards(3)), every)
+    assert (ask.gpus, ask.devices, ask.gpu_kind) == (3, ("g0", "g1", "g2"), GpuKind())
+    assert settled(machine(devices=cards(5)), ask).gpus == 3
+    assert every.on(("a", "b")).gpus == 2 and every.on(()) == every
+
+
+def test_every_free_one_is_of_the_kind_and_not_faulted_nor_shared_by_others() -> None:
+    found = has(
+        {"model": "H100"}, {"model": "T4"}, {"model": "H100", "health": FAULTED}, {"model": "H100", "health": AT_RISK}
+    )
+    assert got(found, gpus(1, every=True, models=("H100",))) == "0 3"
+    assert got(found, gpus(1, every=True, models=("H100",), healthy_only=True)) == "0"
+    shared = taking(has({"memory_bytes": 80 * GIB}, {"memory_bytes": 80 * GIB}), gpus(1, share_gb=20))
+    assert got(shared, gpus(1, every=True)) == "1"
+
+
+def test_each_gpu_brings_its_cores_and_memory_and_as_many_are_taken_as_there_is_room_for() -> None:
+    each = GpuKind(every=True, each_cpu_millis=10_000, each_memory_bytes=GIB)
+    ask = Ask(10_000, GIB, 1, gpu_kind=each)
+    found = machine(devices=cards(8))  # of 64 cores
+    assert takes(found, settled(found, ask)) == (60_000, 6 * GIB)
+    assert len(devices_for(found, ask)) == 6
+    left = taking(found, ask)
+    assert (left.free_cpu_millis, left.free_gpus) == (4_000, 2)
+    assert why_not(left, ask) == ("insufficient cpu: need 10 cores, 4 free",)
+    assert len(devices_for(replace(found, free_memory_bytes=2 * GIB), ask)) == 2
+    assert why_not(found, replace(ask, gpus=7, cpu_millis=70_000)) == ("insufficient cpu: need 70 cores, 64 free",)
+
+
+def test_what_takes_every_free_gpu_leaves_none_of_those_that_are_held() -> None:
+    """A hold of other work: it would be taken with the rest, so the machine is not for it."""
+    every, found = gpus(1, every=True), machine(devices=cards(8))
+    assert why_not(found, every, Kept(gpus=1, run="urgent")) == ("room on this machine is held for urgent",)
+    assert fits(found, every, Kept(cpu_millis=1000))
+    each = replace(every, cpu_millis=8_000, gpu_kind=GpuKind(every=True, each_cpu_millis=8_000))
+    assert why_not(found, each, Kept(cpu_millis=1000)) == ("room on this machine is held for another run",)
+
+
+def test_only_those_that_a_tick_chose_for_it() -> None:
+    every, found = gpus(2, every=True), machine(devices=cards(8))
+    chosen = every.among(("g1", "g2", "g3"))
+    assert got(found, chosen) == "g1 g2 g3"
+    assert got(taking(found, gpus(1, ids=("g2",))), chosen) == "g1 g3", "fewer than that where one is gone"
+    assert why_not(taking(found, gpus(2, ids=("g2", "g1"))), chosen) == (
+        "insufficient gpus: need 2, 1 free and usable",
+    )
+    assert gpus(2).among(("g1",)) == gpus(2)
+
+
+@given(st.integers(0, 8), st.integers(0, 64_000), st.integers(0, 64), st.integers(1, 3), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_more_room_is_never_worse_for_what_takes_every_gpu(
+    free: int, cpu: int, memory: int, need: int, each: bool
+) -> None:
+    kind = GpuKind(every=True, each_cpu_millis=9_000 * each, each_memory_bytes=7 * GIB * each)
+    ask = Ask(9_000 * need, 7 * GIB * need, need, gpu_kind=kind)
+    devices = tuple(replace(one, free_share=CARD * (n < free)) for n, one in enumerate(cards(8)))
+    tight = machine(devices=devices, free_cpu_millis=cpu, free_memory_bytes=memory * GIB)
+    if fits(tight, ask):
+        assert fits(machine(devices=cards(8)), ask)
+        taken = settled(tight, ask)
+        assert need <= taken.gpus == len(taken.devices) <= free
+        assert fits(tight, taken) and taking(tight, ask) == taking(tight, taken)
 
 
 # ---- ports, labels, shares of a machine, room that is held

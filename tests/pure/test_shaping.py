@@ -18,6 +18,7 @@ from stado_like.planning.shaping import CannotShape, choose, shaped
 from stado_like.planning.topology import Assigned, assign
 from tests.pure.spots import EIGHT, GIB, IB, ROCE, SMALL, J, cards, here, spot, unit
 
+EVERY = replace(SMALL, gpu_kind=GpuKind(every=True))
 IB_0: dict[str, Any] = {"fabric": "ib-0", "ports": IB}
 
 
@@ -56,12 +57,21 @@ def why(asked: Unit, spots: list[Spot], now: float = 0.0) -> str:
         (total(0, min_nodes=2, max_nodes=4), [spot(n, 0) for n in "abcd"], "2 machines on Ethernet"),
         (total(8, machines=2), [spot("a"), spot("b")], "2 machines × 4 GPUs on Ethernet"),
         (
-            total(16, replace(SMALL, gpu_kind=GpuKind(every=True)), every=1),
+            total(16, EVERY, every=1),
             [spot("a"), spot("b", 4), spot("c")],
-            "2 machines × 8 GPUs on Ethernet",
+            "2 machines × every free GPU (at least 8) on Ethernet",
         ),
+        (total(9, EVERY, every=1), [spot("a"), spot("b", 5)], "2 machines × every free GPU (at least 5) on Ethernet"),
+        (total(0, EVERY, every=1, min_nodes=2), [spot("a"), spot("b", 1)], "2 machines × every free GPU (at least 1)"
+         " on Ethernet"),
+        (total(2, EVERY, every=1, min_per_machine=3), [spot("a", 2), spot("b", 4)],
+         "1 machine × every free GPU (at least 3)"),
+        (total(0, EVERY, every=1, every_machine=1), [spot("a"), spot("b", 1), spot("c", 0)],
+         "every machine that can take one: 2 machines × every free GPU (at least 1)"),
+        (total(9, EVERY, every=1, every_machine=1), [spot("a"), spot("b", 5), spot("c", 2)],
+         "every machine that can take one: 2 machines × every free GPU (at least 5)"),
     ],
-)
+)  # fmt: skip
 def test_split(asked: Unit, spots: list[Spot], says: str) -> None:
     assert why(asked, spots) == says
     found = choose(asked, spots, 0.0)
@@ -104,6 +114,11 @@ def test_split(asked: Unit, spots: list[Spot], says: str) -> None:
             total(16, rules={"group": "engine"}),
             [spot("a", 1)],
             "no way to run 16 GPUs on these machines: 1 free on the largest one now",
+        ),
+        (
+            total(0, EVERY, every=1, min_nodes=2),
+            [spot("a"), spot("b", 0)],
+            "no way to run 2 GPUs on these machines: 8 free on the largest one now",
         ),
         (total(8), [], "no way to run 8 GPUs on these machines: 0 free on the largest one now"),
     ],
@@ -182,5 +197,9 @@ def test_which_groups_leave_their_number_open_and_what_a_split_says_of_them() ->
     asked = [one["task_template"]["requested_resources"] for one in made["spec"]["task_groups"]]
     assert asked == [{"machines": 2}, {**said, "machines": 2}, {**said, "machines": 1}]
     assert undecided(made) == ()
+    every = {"gpu_requests": {"count": 9, "policy": "All"}, "node_selection": {"mode": "All"}}
+    made = decided({"spec": {"task_template": {"requested_resources": every}}}, Split(nonce="n", tasks=2, gpus_each=5))
+    asked = [made["spec"]["task_template"]["requested_resources"]]
+    assert asked == [{**every, "machines": 2, "node_selection": {"mode": "Exact"}}] and undecided(made) == ()
     before = decided(document, Split(nonce="n", tasks=4, gpus_each=0))
     assert before["spec"]["task_groups"][0]["task_template"]["requested_resources"]["machines"] == 4

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from stado_coordinator.tick import Tick
-from stado_like.bucket import cancel, delete, entries, order, place
+from stado_like.bucket import cancel, delete, entries, holding, order, place
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import send
 from stado_like.bucket.end import Seen, end_attempt
@@ -19,6 +17,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Claim, Order
 from stado_like.job.states import Cause, Decision
+from stado_like.planning.board import Hold
 from stado_like.planning.place_actions import EvictOne
 from stado_like.store.protocol import list_all
 from stado_worker.shim.life import RANK_OF_STOP
@@ -206,15 +205,51 @@ def test_requeue_under_a_claim_whose_end_stands_is_about_the_next_attempt(bucket
     assert order.requeue(bucket, held.job, 0).how is Requeue.QUEUED
 
 
+def _evict(bucket: Bucket, held: AttemptId, head: AttemptId) -> tuple[int, str]:
+    asked = EvictOne(held, "w1", head, "Preempted by higher-priority work (urgent)")
+    counts, said = place.carry_out(bucket, asked, Memory())
+    return counts["evicted"], said
+
+
+def _hold(bucket: Bucket, head: AttemptId) -> None:
+    holding.write(bucket, (), (Hold(head.job, "w1", 1000, 1, 0, 10, created_ms=1),))
+
+
 def test_nobody_is_stopped_for_a_job_that_was_cancelled_or_deleted_meanwhile(bucket: Bucket, held: AttemptId) -> None:
     """A plan is seconds old, a listing may be: the urgent job's entry was in it, and it wants no room any more."""
-    urgent = submit(bucket, "urgent")
-    asked = EvictOne(held, "w1", urgent, "Preempted by higher-priority work (urgent)")
-    cancel.cancel_job(bucket, urgent)
-    place.carry_out(bucket, asked, Memory())
+    head = AttemptId(submit(bucket, "urgent"), 0, 1)
+    _hold(bucket, head)
+    cancel.cancel_job(bucket, head.job)
+    assert _evict(bucket, held, head) == (0, "")
+    delete.delete_job(bucket, head.job)
+    assert _evict(bucket, held, head) == (0, "")
     assert inbox(bucket) == []
-    delete.delete_job(bucket, urgent)
-    place.carry_out(bucket, asked, Memory())
+
+
+def test_nobody_is_stopped_for_a_head_that_somebody_holds_by_now(bucket: Bucket, held: AttemptId) -> None:
+    """Room came free elsewhere between the plan and the stop, and the head was claimed there."""
+    head = AttemptId(submit(bucket, "urgent"), 0, 1)
+    _hold(bucket, head)
+    claim(bucket, head, "w2")
+    assert _evict(bucket, held, head) == (0, "")
+    end(bucket, head)
+    assert _evict(bucket, held, head) == (0, ""), "nor for one that ended"
     assert inbox(bucket) == []
-    counts, _ = place.carry_out(bucket, replace(asked, for_job=submit(bucket, "other")), Memory())
-    assert counts["evicted"] == 1 and len(inbox(bucket)) == 1
+
+
+def test_nobody_is_stopped_for_room_that_is_not_held_or_not_for_long(
+    bucket: Bucket, clock: Clock, held: AttemptId
+) -> None:
+    """The hold was not written, it is another's by now, or nobody renewed it: a third would take the room."""
+    head, other = (AttemptId(submit(bucket, name), 0, 1) for name in ("urgent", "other"))
+    said = f"{held} is not stopped for {head.job}: no room is held for it now"
+    assert _evict(bucket, held, head) == (0, said)
+    _hold(bucket, other)
+    assert _evict(bucket, held, head) == (0, said)
+    _hold(bucket, head)
+    clock.now_s += holding.STANDS_S - holding.LEFT_WITHIN_S
+    assert _evict(bucket, held, head) == (0, said)
+    assert inbox(bucket) == []
+    _hold(bucket, head)
+    assert _evict(bucket, held, head)[0] == 1
+    assert len(inbox(bucket)) == 1

@@ -75,6 +75,7 @@ def prepare(
         queue_key=entry.key,
         order=by.key if by is not None else "",
         generation=by.generation if by is not None else 0,
+        devices=ask.devices,
     )
     body, boot_s = codec.encode(claim), ambient.boot_s()
     folder = AttemptDir.make(options.home.attempts, str(a), fsync=fsync)

@@ -100,4 +100,4 @@ class OrderedStarts:
         except BadRecord as bad:
             self._log(bad.message)
             return None
-        return entries.ask_in(found.record) if found is not None else None
+        return entries.ask_in(found.record).among(asked.order.devices) if found is not None else None

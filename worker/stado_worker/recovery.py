@@ -107,7 +107,7 @@ def _held_by_the_store(bucket: Bucket, a: AttemptId, folder: AttemptDir, options
         return None
     claim = found.record
     job = bucket.job(a.job)
-    ask = bucket.terms(job).for_rank(a.rank).ask if job is not None else Ask(0, 0, 0)
+    ask = bucket.terms(job).for_rank(a.rank).ask.on(claim.devices) if job is not None else Ask(0, 0, 0)
     holding = Holding(a, claim, codec.encode(claim), folder, ask, bucket.ambient.boot_s(), sent=True)
     place(holding, bucket.ambient.boot_id)
     return holding

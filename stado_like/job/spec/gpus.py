@@ -2,6 +2,8 @@
 
 `count` is the whole run's, which the scheduler splits over its tasks; in an array it is one copy's. Exact ids say the
 count by themselves, so it is filled in from them when the document is stored: what reads it later needs one number.
+With `policy: All` it is no number but a bound: a task takes what is free where it lands, and the run starts only where
+that is `count` in all.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from stado_like.job.spec import limits
-from stado_like.job.spec.fields import Flag, OneOf, Text, Whole, later
+from stado_like.job.spec.fields import Flag, OneOf, Text, Whole
 from stado_like.job.spec.metadata import PART
 
 
@@ -29,7 +31,8 @@ class GpuRequests(BaseModel):
 
     count: Annotated[int, Whole(limits.GPUS, "GPUs")] = Field(
         default=0,
-        description="GPUs for the whole run, which the scheduler splits over its tasks; in an array, per copy.",
+        description="GPUs for the whole run, which the scheduler splits over its tasks; in an array, per copy. With "
+        "policy All: at least so many, in even parts; 0 is one per task.",
     )
     models: list[_Word] = Field(
         default_factory=list,
@@ -55,9 +58,10 @@ class GpuRequests(BaseModel):
     )
     policy: Annotated[str, OneOf(limits.GPU_POLICIES)] = Field(
         default="BestEffort",
-        json_schema_extra=later("All"),
         description="BestEffort: count GPUs, split as the scheduler or machines decides. PerNode: a power of two per "
-        "task, one task per machine. All: every free GPU of each machine it lands on, one task per GPU machine.",
+        "task, one task per machine. All: every free GPU of each machine it lands on, one task per machine: as many as "
+        "per_gpu cores and memory are free for. machines, node_selection or topology say how many; else it is the "
+        "fewest on which count GPUs are free.",
     )
     ids: list[_Word] = Field(
         default_factory=list,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stado_like.bucket import holding
-from stado_like.bucket.place import move
+from stado_like.bucket.load_world import Memory
+from stado_like.bucket.place import carry_out, move
 from stado_like.bucket.workspaces import Workspaces
 from stado_like.errors import StoreUnavailable
 from stado_like.job import keys
@@ -15,6 +16,7 @@ from stado_like.job.workspace import Edit
 from stado_like.planning import preemption
 from stado_like.planning.board import Hold, Member, Running, Spot, Unit
 from stado_like.planning.fit import Machine
+from stado_like.planning.place_actions import EvictOne
 from stado_worker.candidates import Candidates
 from stado_worker.offer import Offer
 from stado_worker.queue_rules import QueueRules
@@ -79,6 +81,33 @@ def entry_that_is_moved_is_never_nowhere() -> None:
         move(stage.bucket, key, keys.QUEUED_HELD)
     except StoreUnavailable:
         assert stage.keys(keys.QUEUED), "the entry is gone, and lies nowhere"
+
+
+def _evicts(stage: Waiting, victim: JobId, head: JobId) -> bool:
+    """Whether a tick that planned it a moment ago has the victim stopped now."""
+    asked = EvictOne(AttemptId(victim, 0, 1), "w1", AttemptId(head, 0, 1), "why")
+    carry_out(stage.bucket, asked, Memory())
+    return bool(stage.keys(keys.inbox("w1")))
+
+
+def nobody_is_stopped_for_a_head_that_is_held() -> None:
+    stage = Waiting()
+    victim, head = stage.put("batch"), stage.put("urgent")
+    stage.claim(AttemptId(victim, 0, 1))
+    holding.write(stage.bucket, (), (Hold(head, "w1", 4000, GIB, 0, 0, created_ms=1),))
+    stage.claim(AttemptId(head, 0, 1), "w2")
+    assert not _evicts(stage, victim, head), "it was stopped for work that runs elsewhere"
+
+
+def nobody_is_stopped_for_room_that_a_third_may_take() -> None:
+    """The write that should have renewed the hold failed; nobody obeys the old one any more."""
+    stage = Waiting()
+    victim, head = stage.put("batch"), stage.put("urgent")
+    stage.claim(AttemptId(victim, 0, 1))
+    holding.write(stage.bucket, (), (Hold(head, "w1", 4000, GIB, 0, 0, created_ms=1),))
+    stage.clock.pass_s(holding.STANDS_S)
+    stopped, third = _evicts(stage, victim, head), stage.put("third")
+    assert not (stopped and _Worker(stage).would_claim(third)), "a third takes the room that was made for the head"
 
 
 def _victims(running: Running) -> preemption.Eviction | None:

@@ -253,6 +253,12 @@ TEETH: tuple[Tooth, ...] = (
           {"    bucket.ensure(target, found.record)  # guard: new before old\n    bucket.drop(key)\n":
            "    bucket.drop(key)\n    bucket.ensure(target, found.record)\n"},
           places.entry_that_is_moved_is_never_nowhere),
+    tooth(f"{BUCKET}/place.py", "the head still waits", "_evict",
+          {"if any(bucket.present(keys.running(head), keys.end(head), *over)):": "if False:"},
+          places.nobody_is_stopped_for_a_head_that_is_held),
+    tooth(f"{BUCKET}/place.py", "room is held before a stop", "_evict",
+          {"if not holding.is_held_for(bucket, head.job):": "if False:"},
+          places.nobody_is_stopped_for_room_that_a_third_may_take),
     tooth("stado_like/planning/preemption.py", "strictly lower", "_groups",
           {"if one.priority >= unit.priority:": "if False:"}, places.equal_is_never_stopped_for_an_equal),
     tooth("stado_like/planning/preemption.py", "protected", "_is_protected",

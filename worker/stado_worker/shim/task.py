@@ -106,7 +106,7 @@ def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, s
         "STADO_CHECKPOINT_URL": f"{task.store.partition('?')[0].rstrip('/')}/{keys.checkpoints_of(a).rstrip('/')}",
         "STADO_OUTPUTS": f"{folder}/{OUTPUTS}",
         "STADO_PROGRESS": f"{folder}/{PROGRESS}",
-        "STADO_GPU_COUNT": str(terms.ask.gpus),
+        "STADO_GPU_COUNT": str(terms.ask.on(task.claim.devices).gpus),
         "RANK": str(a.rank),
         "WORLD_SIZE": str(terms.tasks),
     }
