@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from stado_like.bucket import awaited, cancel, delete, entries, mend, place, settle, watched
+from stado_like.bucket import awaited, blocks, cancel, delete, entries, mend, place, settle, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, how_it_was_lost
 from stado_like.bucket.load_world import Memory, Mending
@@ -223,9 +223,13 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
     claim = action.look.held.claim
     job = bucket.job(a.job)
     before = bucket.end(a.previous) if a.previous is not None else None
-    if job is None or (a.previous is not None and (before is None or before.is_final)):
+    stray = a.previous is not None and (before is None or before.is_final)
+    is_open = blocks.is_open(bucket, a, bucket.terms(job)) if job is not None and not stray else False
+    if job is None or is_open is False:
         settle.drop_orphan(bucket, a, claim.queue_key)  # no such job, or a stray claim: nothing that could end
         return _counted("orphans", 1)
+    if is_open is None:  # guard: the block first
+        return _counted("carried", 1)  # taken by the holder of its block, which is about to end it, or is reaped
     look = action.look
     for _ in range(LOOKS_MOST):
         beat = look.beat.record if look.beat is not None else None

@@ -132,7 +132,7 @@ def _gone(said: Broadcast, claims: list[Look], held: set[AttemptId], known: Know
             continue
         if a not in held:
             of = known(a)
-            if of is not None and a.rank < of.terms.tasks:
+            if of is not None and a.rank < of.terms.units:
                 gone = Running(a, of.terms.for_rank(a.rank).ask, of.terms.priority)
                 found.append(_on(gone, one.devices))
     return found
@@ -140,7 +140,7 @@ def _gone(said: Broadcast, claims: list[Look], held: set[AttemptId], known: Know
 
 def _promised(one: Promise, known: KnownJob) -> Running | None:
     of = known(one.attempt)
-    if of is None or one.attempt.rank >= of.terms.tasks:
+    if of is None or one.attempt.rank >= of.terms.units:
         return None
     terms = of.terms.for_rank(one.attempt.rank)
     ask = terms.ask.on(one.devices)
@@ -152,7 +152,7 @@ def _running(
 ) -> Running | None:
     a, claim = look.attempt, look.held.claim
     of = known(a)
-    if of is None or a.rank >= of.terms.tasks:
+    if of is None or a.rank >= of.terms.units:
         return None
     terms = of.terms.for_rank(a.rank)
     began = _began(bucket, memory, look, minimum_s=terms.preemptible_after_s or 0)

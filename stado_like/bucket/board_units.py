@@ -98,7 +98,7 @@ class Reader:
                     continue  # its turn comes with the next boards
                 self.jobs_left -= 1
             known = self.known(a)
-            if known is None or a.rank >= known.terms.tasks or self._awaits(known.terms, a):
+            if known is None or a.rank >= known.terms.units or self._awaits(known.terms, a):
                 continue
             if not known.terms.trouble and not _counts(known, a):
                 continue
@@ -221,7 +221,7 @@ class Reader:
             return
         self.found.misplaced.append(Misplaced(entry.key, entry.attempt, keys.QUEUED_HELD))
         known = self.known(entry.attempt)
-        if known is not None and entry.attempt.rank < known.terms.tasks:
+        if known is not None and entry.attempt.rank < known.terms.units:
             target = keys.QUEUED_HELD + entry.key.removeprefix(keys.QUEUED_OPEN)
             self._add(entry, since, self.one(known, entry.attempt, since), target)
 

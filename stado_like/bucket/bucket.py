@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from stado_like.ambient import REAL, Ambient
-from stado_like.job import codec, keys
+from stado_like.job import blocks, codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim, End, Final, Heartbeat, Job, Stop, Tombstone, Verdict
 from stado_like.job.split import Split, decided
@@ -48,6 +48,7 @@ class Bucket:
         self.budget_s = budget_s
         self._ends: dict[str, End] = {}
         self._terms: dict[str, tuple[Job, Terms]] = {}
+        self._blocks: dict[JobId, Terms | None] = {}
 
     def now(self) -> float:
         """Store time, seconds."""
@@ -83,19 +84,39 @@ class Bucket:
             found = terms_of(decided(job.document, split.record))
         if len(self._terms) >= TERMS_REMEMBERED:
             self._terms.clear()
+            self._blocks.clear()
         self._terms[job.nonce] = (job, found)
+        self._blocks[JobId(job.workspace, job.name, job.incarnation)] = found if found.block else None
         return found
 
+    def block_terms(self, j: JobId) -> Terms | None:
+        """The terms of a job whose ranks are carried in blocks; None: they are not, or there is no such job."""
+        if j not in self._blocks:
+            job = self.job(j)
+            if job is None:
+                return None
+            self.terms(job)
+        return self._blocks.get(j)
+
     def end(self, a: AttemptId) -> End | None:
+        """The end of an attempt, also where the end of its block tells it."""
         key = keys.end(a)
         known = self._ends.get(key)
         if known is None:
             found = self.read(End, key)
-            if found is None:
+            known = found.record if found is not None else self._carried_end(a)
+            if known is None:
                 return None
-            known = found.record
             self.remember(key, known)
         return known
+
+    def _carried_end(self, a: AttemptId) -> End | None:
+        if a.n > 1:
+            return None
+        terms = self.block_terms(a.job)
+        unit = blocks.unit_of(terms, a.rank) if terms is not None else None
+        whole = self.end(AttemptId(a.job, unit, 1)) if unit is not None else None
+        return blocks.unpacked(a, whole) if whole is not None else None
 
     def remember(self, key: str, end: End) -> None:
         if len(self._ends) >= ENDS_REMEMBERED:

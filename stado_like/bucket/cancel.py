@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import delete, doorbell, entries, finish, load
+from stado_like.bucket import blocks, delete, doorbell, entries, finish, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
 from stado_like.bucket.load import Listed, TaskNow
 from stado_like.bucket.settle import settle, verdict_reason
 from stado_like.errors import Conflict, NotFound
+from stado_like.job import blocks as block_of
 from stado_like.job import codec, keys, reasons
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Job, Pointer, Stop
@@ -59,6 +60,7 @@ def stop_task(bucket: Bucket, j: JobId, rank: int, *, reason: str = "", by: str 
     stop = Stop(nonce=bucket.token(), reason=reason or reasons.STOPPED_ON_REQUEST, by=by, at=bucket.now())
     won = bucket.decide(keys.stop(j, rank), stop)
     standing = stop if isinstance(won, Won) else codec.decode(Stop, won.found.body, keys.stop(j, rank))
+    blocks.mark(bucket, AttemptId(j, rank, 1), terms, standing)
     bucket.ensure(keys.cancel_index(j, rank), Pointer(what=standing.reason, at=standing.at))  # guard: stop before index
     doorbell.ring(bucket, ("cancel", f"{j}.{rank:05d}"))
     return carry_out_stop(bucket, j, rank, job, terms)
@@ -89,12 +91,16 @@ def carry_out(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Cancelled:
         return Cancelled(0, 0, True)
     listed = load.list_status(bucket, j)
     ended = running = 0
+    seen: set[AttemptId] = set()
     for task in load.tasks_now(bucket, j, job, terms, listed):
         if task.is_over or task.open is None or not task.released:
             _drop_left_entry(bucket, j, task, job, terms)
             continue
+        if task.open in seen:
+            continue  # carried by a block that was met before
+        seen.add(task.open)
         if _end_queued(bucket, task.open, job, terms, verdict_reason(verdict)):
-            ended += 1
+            ended += len(block_of.ranks_of(terms, task.open.rank)) if block_of.is_unit(terms, task.open.rank) else 1
         else:
             running += 1
     over = running == 0 and _finish(bucket, j, job, terms)
@@ -121,6 +127,7 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     listed = load.list_status(bucket, j)
     task = load.task_now(bucket, j, rank, listed)
     if task.open is not None:
+        blocks.mark(bucket, AttemptId(j, rank, 1), terms, stop)  # whoever stopped it may have died before
         # A stop of a rank that its lane has not released yet writes only the stop: its gate will meet it.
         if not load.was_released(bucket, j, job, terms, rank, listed):
             if bucket.final(j) is not None:  # over under a verdict, and this rank will never be released

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stado_like.bucket import entries, generations, lanes, outcome
+from stado_like.bucket import blocks, entries, generations, lanes, outcome
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.end import Seen, cancelled, end_attempt
+from stado_like.bucket.end import Seen, cancelled, commit, compose_block, end_attempt
 from stado_like.bucket.generations import Placed
 from stado_like.bucket.settle import drop_orphan, settle, verdict_reason
 from stado_like.errors import StoreUnavailable
+from stado_like.job import blocks as block_of
 from stado_like.job import codec, keys, reasons
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
@@ -98,15 +99,20 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
         drop_orphan(bucket, a, claim.queue_key)
         return Over("there is no such job any more")
     terms = bucket.terms(job)
-    if a.rank >= terms.tasks:
+    if a.rank >= terms.units:
         drop_orphan(bucket, a, claim.queue_key)
         return Over(f"the job has {terms.tasks} tasks: a stray entry")
+    if not ended and not blocks.is_open(bucket, a, terms):  # guard: carried or open
+        drop_orphan(bucket, a, claim.queue_key)
+        return Over("its block has not given it back: a stray entry")
     if ended:  # guard: gate looks for the end
         return _settle_ended(bucket, a, job, claim)
     if judged:  # guard: gate looks for the verdict
         verdict = bucket.verdict(a.job)
         reason = verdict_reason(verdict) if verdict else reasons.RUN_CANCELLED
         return _end_unstarted(bucket, a, job, terms, claim, cancelled(reason))
+    if stopped and block_of.is_unit(terms, a.rank):  # guard: gate looks for the mark
+        return _give_back(bucket, a, job, terms, claim)
     if stopped:  # guard: gate looks for the stop
         stop = bucket.stop(a.job, a.rank)
         reason = stop.reason if stop else reasons.STOPPED_ON_REQUEST
@@ -160,9 +166,20 @@ def _end_unstarted(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: 
     return Over(ended.reason)
 
 
-def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> str | None:
-    """After the gate, before the launch: the lane's next rank, then the entry goes. Returns the rank's new entry,
-    if any.
+def _give_back(bucket: Bucket, unit: AttemptId, job: Job, terms: Terms, claim: Claim) -> Over:
+    """Some tasks of this block were stopped by a person: each of them has to meet its own gate."""
+    ended = cancelled(reasons.BLOCK_GIVEN_BACK)
+    seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer")
+    every = block_of.ranks_of(terms, unit.rank)
+    record = compose_block(bucket, unit, terms, ended, seen, {}, given_back=every)
+    end = commit(bucket, unit, codec.encode(record)).end
+    settle(bucket, unit, end, job=job, queue_key=claim.queue_key, mending=True)
+    return Over(ended.reason)
+
+
+def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> list[str]:
+    """After the gate, before the launch: the lane's next rank, or the units that this one releases; then the entry
+    goes. Returns the new entries.
 
     Raises `StoreUnavailable`: the claim stands, call again.
     """

@@ -58,7 +58,7 @@ def terminal_state(bucket: Bucket, j: JobId, terms: Terms) -> str | None:
 
 def finish_deletion(bucket: Bucket, j: JobId, job: Job | None) -> None:
     """Everything after the tombstone. Idempotent; the tick calls it for a deletion that was cut short."""
-    listed = load.list_status(bucket, j)
+    listed = load.listed_of(j, list_all(bucket.store, keys.status_of(j)))
     bucket.drop(keys.job(j))
     if job is not None:
         bucket.drop(*sorted(_entry_keys(j, job, bucket.terms(job), listed)))

@@ -19,6 +19,8 @@ from stado_like.store.protocol import Applied, Unchanged
 KEPT = 50
 HELD = "held"
 TRIES = 4
+NAMED_MOST = 20
+"""A bell that tells of more entries than this by name would have forgotten everything else."""
 
 
 def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[BellEvent, ...]:
@@ -37,8 +39,10 @@ def ring(bucket: Bucket, *rings: tuple[str, str], until: float = 0.0) -> tuple[B
 
 def ring_entries(bucket: Bucket, queued: Sequence[str]) -> None:
     """Ring for new queue entries: one each for those that a worker may claim, now or later; those that wait for a
-    placement concern no worker, and one ring for all of them wakes whoever places."""
+    placement concern no worker, and one ring for all of them wakes whoever places. Many at once are listed."""
     events = [("entry", key) for key in queued if not key.startswith(keys.QUEUED_HELD)]
+    if len(events) > NAMED_MOST:
+        events = [("queue", str(keys.attempt_of_entry(events[0][1]).job))]
     if len(events) < len(queued):
         events.append((HELD, "queue"))
     ring(bucket, *events)

@@ -7,11 +7,12 @@ that whoever carries on after it sends the same bytes, with the same nonce, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stado_like.bucket import generations
 from stado_like.bucket.bucket import Bucket
-from stado_like.job import budget, codec, keys, reasons
+from stado_like.job import blocks, budget, codec, keys, reasons
 from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Budgets, Change, End, Heartbeat, History, LastFailure, LogTail
@@ -62,12 +63,74 @@ def is_over(bucket: Bucket, a: AttemptId) -> bool:
 
 
 def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: Ended, seen: Seen) -> End:
-    """The end record of an attempt. Raises `StoreUnavailable` when a retry would follow and it cannot look for a
-    verdict."""
+    """The end record of an attempt; of a block, all of whose ranks end like this. Raises `StoreUnavailable` when a retry
+    would follow and it cannot look for a verdict."""
+    if blocks.is_unit(terms, a.rank):
+        every = blocks.ranks_of(terms, a.rank)
+        return compose_block(bucket, a, terms, ended, seen, {rank: (ended, seen) for rank in every})
+    return _compose(bucket, a, terms, before, ended, seen, lambda: is_over(bucket, a))
+
+
+def compose_block(
+    bucket: Bucket,
+    unit: AttemptId,
+    terms: Terms,
+    ended: Ended,
+    seen: Seen,
+    ran: Mapping[int, tuple[Ended, Seen]],
+    *,
+    given_back: Sequence[int] = (),
+    goes_on: int | None = None,
+) -> End:
+    """The end record of a block. `ended`, `seen`: of the block itself; `ran`: of each rank that it carried. Raises as
+    `compose`."""
+    marked: list[bool] = []
+
+    def over(a: AttemptId) -> bool:
+        if not marked:
+            marked.append(is_over(bucket, unit))  # a verdict, or the mark that some of its tasks are stopped
+        return marked[0] and is_over(bucket, a)
+
+    carried = {}
+    for rank, (its_end, what) in sorted(ran.items()):
+        a = AttemptId(unit.job, rank, 1)
+        end = _compose(bucket, a, terms, Budgets(), its_end, what, lambda a=a: over(a))  # type: ignore[misc]
+        carried[str(rank)] = blocks.packed(end)
+    own = budget.decide(ended, terms, Budgets(), over=True)
+    return End(
+        nonce=bucket.token(),
+        attempt=str(unit),
+        outcome=own.outcome,
+        decision=Decision.FINAL,
+        state=own.state,
+        reason=own.reason,
+        cause=ended.cause,
+        worker=seen.worker,
+        claimed_at=seen.claimed_at,
+        started_at=seen.started_at,
+        running_at=seen.running_at,
+        ended_at=seen.ended_at or bucket.now(),
+        by=seen.by,
+        notes=seen.notes,
+        carried=carried,
+        given_back=tuple(sorted(given_back)),
+        goes_on=goes_on,
+    )
+
+
+def _compose(
+    bucket: Bucket,
+    a: AttemptId,
+    terms: Terms,
+    before: Budgets,
+    ended: Ended,
+    seen: Seen,
+    over: Callable[[], bool],
+) -> End:
     terms = terms.for_rank(a.rank)
     gang = generations.concerns(bucket, a, terms, ended, seen.generation, seen.by) if terms.gang else None
     following = budget.decide(ended, terms, before, gang=gang)
-    if following.decision is not Decision.FINAL and is_over(bucket, a):  # guard: retry obeys verdict
+    if following.decision is not Decision.FINAL and over():  # guard: retry obeys verdict
         following = budget.decide(ended, terms, before, over=True)
     at = seen.ended_at or bucket.now()
     why = _why(ended, following)

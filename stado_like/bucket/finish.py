@@ -39,13 +39,17 @@ def task_end(terms: Terms, rank: int, end: End) -> TaskEnd:
 def verdict_by_end(bucket: Bucket, a: AttemptId, end: End, terms: Terms) -> Verdict | None:
     """The early verdict that this final end makes due: more tasks have failed for good than the job allows, one waited
     too long, the group is complete with which the job is."""
-    own = task_end(terms, a.rank, end)
-    due = rollup.early(terms, [own])
+    return verdict_by_ends(bucket, a.job, [task_end(terms, a.rank, end)], terms, by=end.worker)
+
+
+def verdict_by_ends(bucket: Bucket, j: JobId, own: list[TaskEnd], terms: Terms, *, by: str) -> Verdict | None:
+    """The same for several that came at once, in one block."""
+    due = rollup.early(terms, own)
     if due is not None:
-        return _early(bucket, a.job, due, by=end.worker)
-    if not rollup.needs_all_ends(terms, own):
+        return _early(bucket, j, due, by=by)
+    if not any(rollup.needs_all_ends(terms, one) for one in own):
         return None
-    return verdict_by_count(bucket, a.job, terms, load.list_status(bucket, a.job), by=end.worker)
+    return verdict_by_count(bucket, j, terms, load.list_status(bucket, j), by=by)
 
 
 def verdict_by_count(bucket: Bucket, j: JobId, terms: Terms, listed: Listed, *, by: str = "tick") -> Verdict | None:
@@ -91,7 +95,7 @@ def finish_if_over(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Lis
     """Write the final of a several-task job if every task is over (under a verdict: or was never released)."""
     listed = listed or load.list_status(bucket, j)
     verdict = bucket.verdict(j)
-    if verdict is None and len(listed.ends) < terms.tasks:
+    if verdict is None and len(listed.ends) < terms.tasks:  # (a listing counts the ends that blocks carry)
         return False
     tasks = load.tasks_now(bucket, j, job, terms, listed)
     if not all(

@@ -12,21 +12,21 @@ from stado_like.job.terms import Terms
 from stado_like.planning import lanes
 
 
-def release_by_claim(bucket: Bucket, a: AttemptId, job: Job, terms: Terms) -> str | None:
+def release_by_claim(bucket: Bucket, a: AttemptId, job: Job, terms: Terms) -> list[str]:
     """A claim that passed its gate releases the next rank, where no cap on parallel ranks says to wait for the end.
 
-    The gate has just seen that no verdict stands. Returns the entry's key.
+    The gate has just seen that no verdict stands. Returns the entries' keys.
     """
     if terms.release_by_end:  # guard: lane rule
-        return None
+        return []
     if a.n > 1:
-        return None  # the first attempt's claim did it, or whoever ended it for a claimer that died
+        return []  # the first attempt's claim did it, or whoever ended it for a claimer that died
     return _release(bucket, a, job, terms)
 
 
 def release_by_end(
     bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, final: bool, mending: bool = False
-) -> str | None:
+) -> list[str]:
     """An end releases the next rank: a final one where the lane is capped, any first one where it is not (its claim
     did, unless the claimer died in between, so only a mender does it here).
 
@@ -35,20 +35,19 @@ def release_by_end(
     """
     if terms.release_by_end:
         if not final:  # guard: lane rule
-            return None
+            return []
     elif not mending:
-        return None
+        return []
     return _release(bucket, a, job, terms, mending=mending)
 
 
-def _release(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, mending: bool = False) -> str | None:
-    following = lanes.successor(terms, a.rank)
-    if following is None:
-        return None
-    first = keys.AttemptId(a.job, following, 1)
-    if mending and any(seen(bucket, job, terms, first)):
-        return None
-    return entries.enqueue(bucket, job, terms, first)
+def _release(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, *, mending: bool = False) -> list[str]:
+    following = [keys.AttemptId(a.job, rank, 1) for rank in lanes.successors(terms, a.rank)]
+    return [
+        entries.enqueue(bucket, job, terms, first)
+        for first in following
+        if not (mending and any(seen(bucket, job, terms, first)))
+    ]
 
 
 def seen(bucket: Bucket, job: Job, terms: Terms, first: AttemptId) -> tuple[bool, bool, bool]:

@@ -16,7 +16,7 @@ from stado_like.bucket import lanes as releasing
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.generations import Standing
 from stado_like.errors import BadRecord
-from stado_like.job import keys
+from stado_like.job import blocks, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job
 from stado_like.job.states import Decision
@@ -33,6 +33,9 @@ class Listed:
     beats: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     stops: set[int] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
+    units: dict[int, bool] = field(default_factory=dict)
+    """Blocks of which a heartbeat or an end is listed; True: the end. What they carry is in `ends`, as if listed."""
+    given_back: set[int] = field(default_factory=set)
     strange: list[str] = field(default_factory=list)
     standing: tuple[Standing, Terms] | None = None
     """Of a gang, with its job's terms, once somebody asked."""
@@ -61,8 +64,31 @@ class TaskNow:
 
 
 def list_status(bucket: Bucket, j: JobId, prefix: str = "") -> Listed:
-    """`prefix`: only what lies below it, one task's status say."""
-    return listed_of(j, list_all(bucket.store, prefix or keys.status_of(j)))
+    """`prefix`: only what lies below it, one task's status say. Raises `StoreUnavailable`, and `BadRecord` for a
+    block's end that cannot be read."""
+    listed = listed_of(j, list_all(bucket.store, prefix or keys.status_of(j)))
+    if max((*listed.ends, *listed.beats, *listed.stops), default=0) > 0:
+        terms = bucket.block_terms(j)
+        if terms is not None:
+            open_blocks(bucket, j, terms, listed)
+    return listed
+
+
+def open_blocks(bucket: Bucket, j: JobId, terms: Terms, listed: Listed) -> None:
+    """Put what the ends of blocks say among what is listed, and the blocks themselves aside."""
+    listed.stops -= set(blocks.units(terms))  # those only mark that some of their ranks are stopped
+    for unit in [rank for rank in listed.beats if blocks.is_unit(terms, rank)]:
+        del listed.beats[unit]
+        listed.units[unit] = False
+    for unit in [rank for rank in listed.ends if blocks.is_unit(terms, rank)]:
+        del listed.ends[unit]
+        end = bucket.end(AttemptId(j, unit, 1))
+        listed.units[unit] = end is not None
+        if end is not None:
+            listed.given_back.update(end.given_back)
+            for rank in blocks.ranks_of(terms, unit):
+                if blocks.carries(end, rank):
+                    listed.ends[rank].add(1)
 
 
 def listed_of(j: JobId, rows: Iterable[Row]) -> Listed:
@@ -121,6 +147,8 @@ def _of_gang(bucket: Bucket, a: AttemptId, last: End, listed: Listed) -> TaskNow
 
 def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) -> list[TaskNow]:
     """Every rank of a job. Along each lane, the first rank that was not released decides for those behind it."""
+    if terms.block:
+        return _in_blocks(bucket, j, job, terms, listed)
     found: dict[int, TaskNow] = {}
     for group in terms.groups:
         for first in lanes.head(terms, group):
@@ -131,8 +159,33 @@ def tasks_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) 
     return [found[rank] for rank in range(terms.tasks)]
 
 
+def _in_blocks(bucket: Bucket, j: JobId, job: Job, terms: Terms, listed: Listed) -> list[TaskNow]:
+    """Every rank of a job in blocks: as its block's end says; where that has none, what is open is the block."""
+    found: list[TaskNow] = []
+    released: set[int] = set()
+    for unit in blocks.units(terms):
+        above = blocks.parent(terms, unit)
+        going = (above is None or above in released) and was_released(bucket, j, job, terms, unit, listed)
+        if going:
+            released.add(unit)
+        a = keys.AttemptId(j, unit, 1)
+        ended = going and bucket.end(a) is not None
+        for rank in blocks.ranks_of(terms, unit):
+            if ended or rank in listed.ends:
+                found.append(task_now(bucket, j, rank, listed))
+            else:
+                found.append(TaskNow(rank, None, 0, a if going else None, going))
+    return found
+
+
 def was_released(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, listed: Listed) -> bool:
     """Whether a rank was ever released. Those of submit count as released: their entries are written, or will be."""
     if rank in listed.ends or rank in listed.beats or lanes.is_first(terms, rank):
+        return True
+    unit = blocks.unit_of(terms, rank)
+    if unit is not None:
+        end = bucket.end(keys.AttemptId(j, unit, 1))
+        return end is not None and (rank in end.given_back or blocks.carries(end, rank))
+    if rank in listed.units:
         return True
     return any(releasing.seen(bucket, job, terms, keys.AttemptId(j, rank, 1)))

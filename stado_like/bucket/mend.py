@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket import delete, doorbell, entries, finish, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load import Listed
-from stado_like.job import keys
+from stado_like.job import blocks, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer
 from stado_like.job.terms import Terms
@@ -170,6 +170,9 @@ def _go_through(
 ) -> None:
     """A page of ranks: queue again what is nowhere, release what its lane lets go. Those seen elsewhere a moment ago
     need no look."""
+    if terms.block:
+        _go_through_blocks(bucket, j, job, terms, listed, claimed, waiting, done)
+        return
     first = done.cursor if done.cursor < terms.tasks else 0
     last = min(first + RANKS_A_TIME, terms.tasks)
     done.cursor = last if last < terms.tasks else 0
@@ -184,6 +187,39 @@ def _go_through(
                 _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
         elif _may_go(bucket, j, terms, rank, listed, claimed):
             _queue_if_nowhere(bucket, job, terms, keys.AttemptId(j, rank, 1), None, done)
+
+
+def _go_through_blocks(
+    bucket: Bucket,
+    j: JobId,
+    job: Job,
+    terms: Terms,
+    listed: Listed,
+    claimed: Mapping[int, int],
+    waiting: Mapping[int, int],
+    done: Mended,
+) -> None:
+    """The same for a job in blocks: a page of blocks, and the ranks of those that have ended. `cursor` is a unit."""
+    first = done.cursor if blocks.is_unit(terms, done.cursor) else terms.tasks
+    last = min(first + max(1, RANKS_A_TIME // terms.block), terms.units)
+    done.cursor = last if last < terms.units else 0
+    for unit in range(first, last):
+        if unit in claimed:
+            continue
+        a = keys.AttemptId(j, unit, 1)
+        if bucket.end(a) is None:
+            above = blocks.parent(terms, unit)
+            let_go = above is None or above in listed.units or above in claimed
+            if let_go or load.was_released(bucket, j, job, terms, unit, listed):
+                _queue_if_nowhere(bucket, job, terms, a, None, done)
+            continue
+        for rank in blocks.ranks_of(terms, unit):
+            newest = max(listed.ends.get(rank, ()), default=0)
+            if max(claimed.get(rank, 0), waiting.get(rank, 0)) > newest:
+                continue
+            task = load.task_now(bucket, j, rank, listed)
+            if task.open is not None:
+                _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
 
 
 def _may_go(bucket: Bucket, j: JobId, terms: Terms, rank: int, listed: Listed, claimed: Mapping[int, int]) -> bool:

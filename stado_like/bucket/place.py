@@ -172,7 +172,7 @@ def lay_out(bucket: Bucket, j: keys.JobId, before: Terms) -> list[str]:
     stale = []
     for a in _first_attempts(j, before):
         old = entries.open_key(job, before, a)
-        if a.rank >= terms.tasks or old != entries.open_key(job, terms, a):
+        if a.rank >= terms.units or old != entries.open_key(job, terms, a):
             stale.append(old)
         elif entries.record(before, a) != entries.record(terms, a):
             bucket.drop(old)  # the same key, and another ask: it is written anew below

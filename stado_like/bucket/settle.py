@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stado_like.bucket import blocks as carrying
 from stado_like.bucket import delete, doorbell, entries, finish, gang_ends, lanes
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, cancelled, end_attempt
-from stado_like.job import keys, reasons
+from stado_like.job import blocks, keys, reasons
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import End, Job, Verdict
 from stado_like.job.states import Decision, JobState
@@ -64,7 +65,9 @@ def settle(
     verdict = _verdict_due(bucket, a, end, job, terms)
     by_gang = end.decision is Decision.GANG
     task_over = end.is_final or by_gang
-    if verdict is None:
+    if blocks.is_unit(terms, a.rank):
+        task_over = _settle_block(bucket, a, end, job, terms, verdict, done, mending=mending)
+    elif verdict is None:
         _release_next(bucket, a, end, job, terms, done, mending=mending)
     elif end.decision is Decision.RETRY:
         task_over = _end_next(bucket, a, end, job, terms, verdict)
@@ -98,32 +101,45 @@ def _verdict_due(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms)
     if not terms.several and end.is_final:
         return None
     verdict = bucket.verdict(a.job)  # guard: verdict before release
-    if verdict is None and end.decision is not Decision.RETRY:
+    if verdict is None and blocks.is_unit(terms, a.rank):
+        verdict = carrying.verdict_due(bucket, a, end, terms)
+    elif verdict is None and end.decision is not Decision.RETRY:
         verdict = finish.verdict_by_end(bucket, a, end, terms)
     return verdict
+
+
+def _settle_block(
+    bucket: Bucket,
+    unit: AttemptId,
+    end: End,
+    job: Job,
+    terms: Terms,
+    verdict: Verdict | None,
+    done: Settled,
+    *,
+    mending: bool,
+) -> bool:
+    """Step 2 for what a block carried. Under a verdict nothing is queued: what this end left open is ended here, but
+    for what is claimed already. Returns whether all of its tasks are over."""
+    if verdict is None:
+        done.entries += carrying.release(bucket, unit, end, job, terms, mending=mending)
+        return not list(carrying.open_now(unit, end, terms))
+    over = True
+    for a, before in carrying.open_now(unit, end, terms):
+        over = _end_open(bucket, a, job, terms, verdict, before) and over
+    return over
 
 
 def _release_next(
     bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, done: Settled, *, mending: bool
 ) -> None:
     """Step 2. A retry's next entry, and the lane's next rank where this end releases it."""
-    if end.decision is Decision.RETRY and not (mending and _went_on(bucket, a.next, job, terms, end)):
+    if end.decision is Decision.RETRY and not (mending and carrying.went_on(bucket, a.next, job, terms, end)):
         done.entries.append(entries.enqueue_after(bucket, job, terms, a.next, end))
     if terms.gang:
         done.entries += gang_ends.after_end(bucket, a, end, job, terms)
     elif terms.several and (end.is_final or a.n == 1):
-        released = lanes.release_by_end(bucket, a, job, terms, final=end.is_final, mending=mending)
-        if released is not None:
-            done.entries.append(released)
-
-
-def _went_on(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, before: End) -> bool:
-    """Whether the next attempt is on its way already, asked in the order in which it passes: entry, claim, end."""
-    if any(bucket.present(*entries.all_keys(job, terms, a, before))):
-        return True
-    if any(bucket.present(keys.running(a))):
-        return True
-    return any(bucket.present(keys.end(a)))
+        done.entries += lanes.release_by_end(bucket, a, job, terms, final=end.is_final, mending=mending)
 
 
 def _end_next(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, verdict: Verdict) -> bool:
@@ -132,12 +148,16 @@ def _end_next(bucket: Bucket, a: AttemptId, end: End, job: Job, terms: Terms, ve
 
     Where it is claimed already, its holder meets the verdict and ends it. Returns whether the task is over now.
     """
-    (claimed,) = bucket.present(keys.running(a.next))
+    return _end_open(bucket, a.next, job, terms, verdict, end)
+
+
+def _end_open(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, verdict: Verdict, before: End | None) -> bool:
+    (claimed,) = bucket.present(keys.running(a))
     if claimed:
         return False
-    following = end_attempt(bucket, a.next, terms, cancelled(verdict_reason(verdict)), Seen(by="settle")).end
+    following = end_attempt(bucket, a, terms, cancelled(verdict_reason(verdict)), Seen(by="settle")).end
     # Whoever settled the first half may have queued it before the verdict came; no worker it fits may ever look at it.
-    bucket.drop(*entries.all_keys(job, terms, a.next, end))
+    bucket.drop(*entries.all_keys(job, terms, a, before))
     return following.is_final
 
 

@@ -26,7 +26,7 @@ def entries_are_of_open_attempts(p: JobPicture) -> Findings:
 
 def _entry(p: JobPicture, terms: Terms, key: str, a: AttemptId) -> Findings:
     assert p.job is not None
-    if a.rank >= terms.tasks:
+    if a.rank >= terms.units:
         yield found("entry-beyond-job", key, f"an entry of {a}; the job has {terms.tasks} tasks")
     elif a.n in p.status.ends.get(a.rank, ()):
         yield found("entry-of-ended", key, f"an entry of {a}, which has ended")

@@ -182,12 +182,18 @@ def _at(place: str, inner: _Read, found: Any) -> Any:
         raise
 
 
-def _record(kind: type) -> _Read:
+@cache
+def _fields(kind: type) -> dict[str, _Read]:
+    """The converters of a record's fields: built when the first one is read, for a record may hold its own kind."""
     hints = typing.get_type_hints(kind)
-    readers = {name: _reader(hints[name]) for name in _names(kind)}
+    return {name: _reader(hints[name]) for name in _names(kind)}
+
+
+def _record(kind: type) -> _Read:
     keeps_extra = any(one.name == "extra" for one in dataclasses.fields(kind))
 
     def read(found: Any) -> Any:
+        readers = _fields(kind)
         if not isinstance(found, dict):
             raise _Wrong("an object", found)
         values: dict[str, Any] = {}
@@ -217,6 +223,19 @@ def _record(kind: type) -> _Read:
 
 def warm(*kinds: type) -> None:
     """Build the converters of these records now, so that processes forked later need not."""
-    for kind in kinds:
-        _reader(typing.cast("Any", kind))
-        _names(kind)
+    left = list(kinds)
+    seen: set[type] = set()
+    while left:
+        kind = left.pop()
+        if kind in seen:
+            continue
+        seen.add(kind)
+        _fields(kind)
+        left += [one for hint in typing.get_type_hints(kind).values() for one in _records_in(hint)]
+
+
+def _records_in(hint: Any) -> list[type]:
+    """The kinds of record that an annotation names."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return [hint]
+    return [one for inner in typing.get_args(hint) for one in _records_in(inner)]

@@ -194,6 +194,12 @@ class End:
     outputs: Mapping[str, str] = field(default_factory=dict)
     answer: str | None = None
     collected: Mapping[str, Any] = field(default_factory=dict)
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    """Of a block, by rank: how the first attempts ended that its claim carried; `blocks.unpacked` reads one."""
+    given_back: tuple[int, ...] = ()
+    """Of a block: the ranks whose first attempts it did not begin, or that `goes_on`: they are open by themselves."""
+    goes_on: int | None = None
+    """Of a block: the rank that runs on under a claim of its own, which stood before this record."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

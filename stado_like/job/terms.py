@@ -114,6 +114,8 @@ class Terms:
     """The job, as STADO_JOB says it, whose checkpoints the first attempts start from."""
     preemptible_after_s: int | None = None
     """Its minimum runtime: not preempted before."""
+    block: int = 0
+    """How many ranks of an array one claim may carry while they are short; 0: each has its own."""
     variants: tuple[Terms, ...] = ()
     """The terms of each group's ranks, where there are several groups."""
 
@@ -123,6 +125,11 @@ class Terms:
         restarts them all."""
         whole = self.on_failure == "RestartJob" and self.tasks > 1
         return (self.start != "Independent" or whole) and not self.array_size
+
+    @property
+    def units(self) -> int:
+        """Tasks and blocks: every number below it may have a claim."""
+        return self.tasks + (-(-self.tasks // self.block) if self.block else 0)
 
     @property
     def barrier(self) -> bool:
@@ -280,11 +287,16 @@ def _of_template(whole: _Whole, template: Mapping[str, Any], shape: Shape, group
         preemptible_after_s=resilience("preemptible_after_seconds"),
         checkpoint=task("checkpoint") or None,
         checkpoint_from=spec("checkpoint_from") or "",
+        block=_block(array("block", 1)),
     )
 
 
 def _warning(said: Mapping[str, Any] | None) -> LimitWarning | None:
     return LimitWarning(said["signal"], said.get("seconds", limits.DEFAULT_SIGNAL_BEFORE_LIMIT_S)) if said else None
+
+
+def _block(size: int) -> int:
+    return size if size > 1 else 0
 
 
 def _moment_s(said: str | None) -> float | None:
@@ -364,7 +376,11 @@ def command_of(terms: Terms, rank: int) -> tuple[str, ...]:
 
 
 def display_name(terms: Terms, rank: int) -> str:
-    """`train-3`, with groups `train-worker-1`: what a person calls the task. A one-task job's task is `train-0`."""
+    """`train-3`, with groups `train-worker-1`: what a person calls the task. A one-task job's task is `train-0`; a
+    block's unit is `train-[64-127]`."""
+    if terms.block and rank >= terms.tasks:
+        first = (rank - terms.tasks) * terms.block
+        return f"{terms.name}-[{first}-{min(first + terms.block, terms.tasks) - 1}]"
     for group in terms.groups:
         if group.name and rank in group.ranks:
             return f"{terms.name}-{group.name}-{rank - group.first}"

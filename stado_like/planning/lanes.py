@@ -10,12 +10,16 @@ Why looking at the direct predecessor is enough. Only release makes an entry, on
 rank without a verdict on its job ends only through its claim. So a predecessor that ended was released, hence its
 own predecessor had ended (or been claimed) before: induction along the lane. A person's stop of an unreleased rank
 writes no end, and a final task is never opened again.
+
+An array in blocks has no lanes: its units release each other along a tree (`job/blocks`), its ranks are released by
+their unit's end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stado_like.job import blocks
 from stado_like.job.terms import Group, Terms
 
 
@@ -26,28 +30,36 @@ def first_ranks(terms: Terms) -> tuple[int, ...]:
 
 def is_first(terms: Terms, rank: int) -> bool:
     """Whether a rank is released at submit."""
+    if terms.block:
+        return rank == terms.tasks
     group = terms.group_of(rank)
     return not group.depends_on and rank in head(terms, group)
 
 
 def head(terms: Terms, group: Group) -> range:
-    """The first rank of each of a group's lanes: nothing in the group comes before it."""
+    """The first rank of each of a group's lanes, or the first unit: nothing in the group comes before it."""
+    if terms.block:
+        return range(terms.tasks, terms.tasks + 1)
     return range(group.first, group.first + min(terms.lane_width, group.tasks))
 
 
 def is_head(terms: Terms, rank: int) -> bool:
-    return rank in head(terms, terms.group_of(rank))
+    return rank == terms.tasks if terms.block else rank in head(terms, terms.group_of(rank))
 
 
 def predecessor(terms: Terms, rank: int) -> int | None:
-    """The rank that releases `rank`; None at the head of its lane."""
+    """The rank that releases `rank`; None at the head of its lane, and for the ranks of a block."""
+    if terms.block:
+        return blocks.parent(terms, rank) if blocks.is_unit(terms, rank) else None
     return None if is_head(terms, rank) else rank - terms.lane_width
 
 
-def successor(terms: Terms, rank: int) -> int | None:
-    """The rank that `rank` releases, or None at the end of its lane."""
+def successors(terms: Terms, rank: int) -> range:
+    """The ranks that `rank` releases: none at the end of its lane; those of a unit are units."""
+    if terms.block:
+        return blocks.children(terms, rank) if blocks.is_unit(terms, rank) else range(0)
     following = rank + terms.lane_width
-    return following if following in terms.group_of(rank).ranks else None
+    return range(following, following + (following in terms.group_of(rank).ranks))
 
 
 def lane(terms: Terms, first: int) -> Iterator[int]:

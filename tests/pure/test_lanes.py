@@ -32,14 +32,14 @@ def test_capped_array_has_as_many_lanes_as_may_run() -> None:
     terms = array(7, 3)
     assert lanes.first_ranks(terms) == (0, 1, 2)
     assert [lanes.predecessor(terms, rank) for rank in range(7)] == [None, None, None, 0, 1, 2, 3]
-    assert [lanes.successor(terms, rank) for rank in range(7)] == [3, 4, 5, 6, None, None, None]
+    assert [list(lanes.successors(terms, rank)) for rank in range(7)] == [[3], [4], [5], [6], [], [], []]
     assert list(lanes.lane(terms, 0)) == [0, 3, 6]
 
 
 def test_lanes_of_a_group_end_where_the_next_group_begins() -> None:
     terms = groups(66, 2, 65)
     assert lanes.first_ranks(terms) == (*range(64), 66, 67, *range(68, 132))
-    assert lanes.successor(terms, 1) == 65 and lanes.successor(terms, 2) is None
+    assert list(lanes.successors(terms, 1)) == [65] and not lanes.successors(terms, 2)
     assert lanes.predecessor(terms, 132) == 68 and lanes.predecessor(terms, 66) is None
     assert list(lanes.lane(terms, 66)) == [66]
 
@@ -48,7 +48,7 @@ def test_group_that_depends_on_another_is_not_released_at_submit() -> None:
     terms = groups(2, 70, waits=(1,))
     assert lanes.first_ranks(terms) == (0, 1)
     assert lanes.is_head(terms, 2) and not lanes.is_first(terms, 2) and lanes.is_first(terms, 1)
-    assert lanes.predecessor(terms, 2) is None and lanes.successor(terms, 2) == 66
+    assert lanes.predecessor(terms, 2) is None and list(lanes.successors(terms, 2)) == [66]
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=4))
@@ -60,6 +60,6 @@ def test_every_rank_lies_in_exactly_one_lane_and_is_released_by_the_one_before_i
             assert lanes.is_first(terms, first)
             lane = list(lanes.lane(terms, first))
             assert [lanes.predecessor(terms, rank) for rank in lane] == [None, *lane[:-1]]
-            assert [lanes.successor(terms, rank) for rank in lane] == [*lane[1:], None]
+            assert [list(lanes.successors(terms, rank)) for rank in lane] == [*([one] for one in lane[1:]), []]
             seen += lane
     assert sorted(seen) == list(range(terms.tasks))

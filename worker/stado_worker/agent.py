@@ -17,7 +17,7 @@ from collections.abc import Callable
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.claim import Open, Unsure
-from stado_like.bucket.doorbell import Listener, ring
+from stado_like.bucket.doorbell import Listener, ring_entries
 from stado_like.bucket.ordered_place import ToStart
 from stado_like.errors import StoreError
 from stado_like.job import keys
@@ -342,9 +342,9 @@ class Agent:
         match claims.advance(self._bucket, holding):
             case claims.Launchable(opened, released):
                 self._candidates.won()
-                if released is not None:
-                    self._candidates.offer(released)
-                    ring(self._bucket, ("entry", released))
+                for key in released:
+                    self._candidates.offer(key)
+                ring_entries(self._bucket, released)
                 self._launch(holding, opened)
             case Unsure(why):
                 self._again(holding, self._ambient.boot_s(), why)

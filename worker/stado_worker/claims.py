@@ -11,6 +11,7 @@ bytes, and `advance` goes on from whatever was reached.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Launchable:
-    """Ours, and the gate is open. `released`: the entry of the lane's next rank."""
+    """Ours, and the gate is open. `released`: the entries that this claim released."""
 
     opened: Open
-    released: str | None
+    released: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,12 @@ class Array(BaseModel):
     max_parallel: Annotated[int, Whole((0, limits.ARRAY_SIZE[1]))] = Field(
         default=0, description="At most this many hold machines at once, at most the size; 0 is no cap."
     )
+    block: Annotated[int, Whole(limits.ARRAY_BLOCK)] | None = Field(
+        default=None,
+        description="How many tasks one claim may carry while they are short: a worker runs them one after the other "
+        "for half a second, and gives back what is left. 1 is none. The default follows from the size where nothing "
+        "else is asked for that a block cannot keep.",
+    )
     indices: list[Annotated[int, Whole(limits.ARRAY_INDEX)]] | None = Field(
         default=None,
         min_length=1,

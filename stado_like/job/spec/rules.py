@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from stado_like.job.shape import shape_of
+from stado_like.job import blocks
 from stado_like.job.spec import limits, rules_task, units
 from stado_like.job.spec.as_written import NOTHING, part
 
@@ -350,4 +351,6 @@ def counted(stored: Mapping[str, Any]) -> Complaints:
     least = spec.get("min_available", 0)
     if least > tasks and all(shape.decided for _, shape in shapes):
         return {"min_available": f"Must be between 1 and {tasks} (the job's tasks), got {least}"}
+    if (spec.get("array") or NOTHING).get("block", 1) > 1 and (what := blocks.unkeepable(spec)):
+        return {"array.block": f"Must be 1 (or left out) with {what}: what is carried together cannot keep it"}
     return {}
