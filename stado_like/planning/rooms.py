@@ -19,7 +19,6 @@ from stado_like.job.terms import Ask
 from stado_like.planning.board import Running, Spot
 from stado_like.planning.fit import Machine, fits, settled, taking
 from stado_like.planning.leaving import leaving
-from stado_like.planning.traits import Trait, is_answered_by_traits, trait_of
 
 NOWHERE = -1
 
@@ -134,22 +133,14 @@ class Rooms:
         self._unclaimed.close(i)
 
     def ever(self, kind: Kind) -> tuple[int, ...]:
-        """All machines that could take the kind if nothing ran on them, in the row's order."""
+        """All of those."""
         if kind.ever.all is None:
-            tree, ask = self._most, kind.ask
-            able = tree.all(0, ask) if kind.only is None else tree.among(kind.only, 0, ask)
-            kind.ever.all = tuple(i for i in able if self._takes_when_empty(kind, i))
+            found, i = [], self.first_ever(kind)
+            while i != NOWHERE:
+                found.append(i)
+                i = self._search(self._most, kind, i + 1, lambda at: fits(self.emptied[at], kind.ask))
+            kind.ever.all = tuple(found)
         return kind.ever.all
-
-    def ever_one_by_one(self, kind: Kind) -> Iterator[int]:
-        """The same, for whoever stops early."""
-        if kind.ever.all is not None:
-            yield from kind.ever.all
-            return
-        i = self.first_ever(kind)
-        while i != NOWHERE:
-            yield i
-            i = self._search(self._most, kind, i + 1, lambda at: self._takes_when_empty(kind, at))
 
     # ---- filling
 
