@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from stado_like.job.hardware import Device, Port
+from stado_like.job.hardware import ANY_GPU, Device, GpuKind, Port
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.spec.units import duration_s, size_bytes, size_words
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Hold, Member, Near, Quota, Running, Spot, Unit
-from stado_like.planning.fit import Machine, cores, devices_for, taking
+from stado_like.planning.fit import Machine, cores, settled, taking
 from stado_like.planning.leaving import leaving
 from stado_like.planning.placing import Placing
 
@@ -89,7 +89,7 @@ def _spot(name: str, said: Mapping[str, Any]) -> Spot:
     running = []
     for one in said.get("running") or ():
         task = _running(one)
-        task = replace(task, ask=replace(task.ask, devices=devices_for(machine, task.ask)))
+        task = replace(task, ask=settled(machine, task.ask))
         machine = taking(machine, task.ask)
         running.append(task)
     return Spot(machine, tuple(running), echoed=said.get("echoed", ""))
@@ -105,6 +105,7 @@ def _ask(said: Mapping[str, Any]) -> Ask:
         names=tuple(said.get("names") or ()),
         labels=said.get("labels") or {},
         apart=said.get("apart", ""),
+        gpu_kind=GpuKind(every=True) if said.get("every") else ANY_GPU,
     )
 
 
@@ -183,6 +184,8 @@ def plan_of(placing: Placing) -> dict[str, Any]:
         "waiting": {job_name(job): one.reason for job, one in placing.waiting.items()},
         "quota": {job_name(job): one for job, one in placing.quota.items()},
     }
+    given = [(a, one.devices[a]) for one in (*placing.placed, *placing.taken) for a in sorted(one.devices)]
+    found["every gpu"] = {_name(a.job, {a: ""}): " ".join(devices) for a, devices in given}
     return {name: value for name, value in found.items() if value}
 
 
@@ -236,7 +239,7 @@ def carried_out(board: Board, placing: Placing) -> Board:
 
 
 def with_task(spot: Spot, unit: Unit, member: Member, now: float) -> Spot:
-    ask = replace(member.ask, devices=devices_for(spot.machine, member.ask))
+    ask = settled(spot.machine, member.ask)
     ends_by = None if unit.time_limit_s is None else now + unit.time_limit_s
     task = Running(member.attempt, ask, unit.priority, now, ends_by, gang=len(unit.members) > 1)
     return replace(spot, machine=taking(spot.machine, ask), running=(*spot.running, task))
