@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.plans import KINDS, board
+from stado_like.job.hardware import ANY_GPU, Device, GpuKind
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Quota, Running, Spot, Unit
-from stado_like.planning.fit import Machine, taking
+from stado_like.planning.fit import Machine, settled, taking
 from stado_like.planning.holds import Passer, passes
 from stado_like.planning.leaving import leaving
 from stado_like.planning.placement import place
@@ -24,6 +25,7 @@ from tests.builders_worlds import DAY, after_ends, carried_out
 GIB = 1 << 30
 NOW = DAY + 50_000.0
 SOME = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EVERY, EVERY_AND_CORES = GpuKind(every=True), GpuKind(every=True, each_cpu_millis=1500)
 LIMITS = st.none() | st.integers(1, 20).map(lambda n: n * 60)
 
 
@@ -31,7 +33,9 @@ LIMITS = st.none() | st.integers(1, 20).map(lambda n: n * 60)
 def asks(draw: st.DrawFn) -> Ask:
     cores, gpus = draw(st.integers(1, 6)), draw(st.sampled_from((0, 0, 0, 1, 2)))
     labels = draw(st.sampled_from(({}, {}, {}, {"pool": "x"}, {"pool": "y"})))
-    return Ask(cores * 1000, GIB, gpus, exclusive=draw(st.integers(0, 9)) == 0, labels=labels)
+    kind = draw(st.sampled_from((ANY_GPU, ANY_GPU, EVERY, EVERY_AND_CORES))) if gpus else ANY_GPU
+    millis = cores * 1000 if kind is not EVERY_AND_CORES else kind.each_cpu_millis * gpus
+    return Ask(millis, GIB, gpus, exclusive=draw(st.integers(0, 9)) == 0, labels=labels, gpu_kind=kind)
 
 
 @st.composite
@@ -42,6 +46,7 @@ def spots(draw: st.DrawFn, number: int) -> Spot:
         f"m{number}", f"m{number}", cores * 1000, 64 * GIB, gpus, 0, labels=labels,
         closed=draw(st.sampled_from(("", "", "", "", "machine is cordoned: repair"))),
         total_cpu_millis=cores * 1000, total_memory_bytes=64 * GIB,
+        gpus=tuple(Device(id=f"g{i}", index=i) for i in range(gpus)) if draw(st.booleans()) else (),
     )  # fmt: skip
     running: list[Running] = []
     for i in range(draw(st.integers(0, 3))):
@@ -49,6 +54,7 @@ def spots(draw: st.DrawFn, number: int) -> Spot:
         ask = Ask(cores * 1000, GIB, draw(st.integers(0, 1)))
         if ask.cpu_millis > machine.free_cpu_millis or ask.gpus > machine.free_gpus:
             continue
+        ask = settled(machine, ask)
         ends_by = draw(st.none() | st.integers(1, 30).map(lambda n: NOW + n * 60))
         job = JobId(draw(st.sampled_from(("default", "other"))), f"old-{number}-{i}", 1)
         running.append(Running(AttemptId(job, 0, 1), ask, draw(st.integers(0, 2)), NOW - 60, ends_by))
@@ -88,6 +94,8 @@ def room_is_never_given_twice(before: Board, after: Board) -> None:
         assert sum(one.ask.cpu_millis for one in spot.running) <= whole.free_cpu_millis
         assert sum(one.ask.memory_bytes for one in spot.running) <= whole.free_memory_bytes
         assert sum(one.ask.gpus for one in spot.running) <= whole.free_gpus
+        devices = [device for one in spot.running for device in one.ask.devices]
+        assert len(devices) == len(set(devices)), "one GPU given to two"
         if any(one.ask.exclusive for one in spot.running):
             assert len(spot.running) == 1
 
@@ -125,8 +133,8 @@ def test_gangs_start_whole_or_with_their_least(board: Board) -> None:
 @given(boards())
 def test_quota_is_never_exceeded(board: Board) -> None:
     plan = place(board)
-    asked = {member.attempt: member.ask for unit in board.units for member in unit.members}
-    new = [(attempt, asked[attempt]) for one in (*plan.placed, *plan.taken) for attempt in one.where]
+    taken = {one.attempt: one.ask for spot in carried_out(board, plan).spots for one in spot.running}
+    new = [(attempt, taken[attempt]) for one in (*plan.placed, *plan.taken) for attempt in one.where]
     for name, quota in board.quotas.items():
         mine = [(attempt, ask) for attempt, ask in new if attempt.job.workspace == name]
         old = [one for spot in board.spots for one in spot.running if one.job.workspace == name]
