@@ -32,7 +32,7 @@ OFFENCES = {
         "coordinator/stado_coordinator/offence.py",
         "def late() -> None:\n    import boto3",
     ),
-    "filelock only in store/local and the worker's host lock": ("cli/stado_cli/offence.py", "import filelock"),
+    "filelock only in the worker's host lock": ("cli/stado_cli/offence.py", "import filelock"),
     "click and rich only in the command line": ("worker/stado_worker/offence.py", "from rich import table"),
 }
 

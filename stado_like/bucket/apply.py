@@ -255,7 +255,7 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
         return Did(
             deferred=f"the store is slow: {LOOKS_MOST} looks at {a} were older than ten seconds when they were done"
         )
-    end = commit(bucket, a, codec.encode(record)).end
+    end = commit(bucket, a, codec.encode(record), record).end
     settle.settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)
     if end.nonce != record.nonce:
         return Did(Counter({"fenced": 1}), [f"{a} had ended meanwhile: {end.reason}"])

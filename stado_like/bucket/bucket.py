@@ -82,12 +82,16 @@ class Bucket:
             if split is None:
                 return found
             found = terms_of(decided(job.document, split.record))
+        self.remember_terms(job, found)
+        return found
+
+    def remember_terms(self, job: Job, terms: Terms) -> None:
+        """What a job asks for, where somebody has resolved it already. `terms.shaped` must hold."""
         if len(self._terms) >= TERMS_REMEMBERED:
             self._terms.clear()
             self._blocks.clear()
-        self._terms[job.nonce] = (job, found)
-        self._blocks[JobId(job.workspace, job.name, job.incarnation)] = found if found.block else None
-        return found
+        self._terms[job.nonce] = (job, terms)
+        self._blocks[JobId(job.workspace, job.name, job.incarnation)] = terms if terms.block else None
 
     def block_terms(self, j: JobId) -> Terms | None:
         """The terms of a job whose ranks are carried in blocks; None: they are not, or there is no such job."""

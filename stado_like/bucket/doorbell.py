@@ -7,13 +7,13 @@ once and then left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import codec, keys
-from stado_like.job.records import BellEvent, Doorbell
+from stado_like.job.records import BellEvent
 from stado_like.store.protocol import Applied, Unchanged
 
 KEPT = 50
@@ -66,8 +66,8 @@ def rings_again(bucket: Bucket, events: Sequence[BellEvent]) -> bool:
 def _write(bucket: Bucket, events: Sequence[BellEvent]) -> bool:
     found = bucket.store.get(keys.DOORBELL)
     bell = _plain(found.body) if found else {}
-    standing = bell["events"] if isinstance(bell.get("events"), list) else []
-    known = {event.get("nonce") for event in standing if isinstance(event, dict)}
+    standing = _standing(bell)
+    known = {event.get("nonce") for event in standing}
     fresh = [codec.to_plain(event) for event in events if event.nonce not in known]
     if not fresh:
         return True
@@ -89,11 +89,20 @@ def _plain(body: bytes) -> dict[str, Any]:
         return {}
 
 
-def _read(body: bytes) -> Doorbell:
-    try:
-        return codec.decode(Doorbell, body, keys.DOORBELL)
-    except BadRecord:
-        return Doorbell()
+def _standing(bell: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = bell.get("events")
+    return [event for event in found if isinstance(event, dict)] if isinstance(found, list) else []
+
+
+def _events(standing: Sequence[dict[str, Any]]) -> tuple[BellEvent, ...]:
+    """Those of them that can be read."""
+    found: list[BellEvent] = []
+    for plain in standing:
+        try:
+            found.append(codec.from_plain(BellEvent, plain, keys.DOORBELL))
+        except BadRecord:
+            continue  # the listener sweeps instead
+    return tuple(found)
 
 
 class Listener:
@@ -114,13 +123,14 @@ class Listener:
         if answer is None or isinstance(answer, Unchanged):
             return ()
         self._etag = answer.etag
-        events = _read(answer.body).events
-        nonces = [event.nonce for event in events]
+        standing = _standing(_plain(answer.body))
+        nonces = [str(event.get("nonce")) for event in standing]
         if self._newest in nonces:
-            fresh = events[nonces.index(self._newest) + 1 :]
+            standing = standing[nonces.index(self._newest) + 1 :]  # only what is new becomes records: most is not
         else:
-            self.missed = self.missed or bool(self._newest) or len(events) >= KEPT
-            fresh = events
-        if nonces:
+            self.missed = self.missed or bool(self._newest) or len(standing) >= KEPT
+        if standing:
             self._newest = nonces[-1]
+        fresh = _events(standing)
+        self.missed = self.missed or len(fresh) < len(standing)
         return fresh

@@ -176,11 +176,15 @@ def _why(ended: Ended, following: budget.Following) -> str:
     return ended.reason if usual else following.reason
 
 
-def commit(bucket: Bucket, a: AttemptId, body: bytes) -> Ours | Fenced:
-    """Send an end record until it is known whose stands. Raises `StoreUnavailable`: call again with the same bytes."""
+def commit(bucket: Bucket, a: AttemptId, body: bytes, composed: End | None = None) -> Ours | Fenced:
+    """Send an end record until it is known whose stands. `composed`: what the bytes say, where the caller has it.
+    Raises `StoreUnavailable`: call again with the same bytes."""
     key = keys.end(a)
     won = bucket.decide_bytes(key, body)
-    standing = codec.decode(End, body if isinstance(won, Won) else won.found.body, key)
+    if isinstance(won, Won):
+        standing = composed or codec.decode(End, body, key)
+    else:
+        standing = codec.decode(End, won.found.body, key)
     bucket.remember(key, standing)
     return Ours(standing) if isinstance(won, Won) else Fenced(standing)
 
@@ -188,7 +192,7 @@ def commit(bucket: Bucket, a: AttemptId, body: bytes) -> Ours | Fenced:
 def end_attempt(bucket: Bucket, a: AttemptId, terms: Terms, ended: Ended, seen: Seen) -> Ours | Fenced:
     """Compose and commit at once, for whoever keeps nothing on a disk: a canceller, a claimer, a tick."""
     record = compose(bucket, a, terms, budgets_before(bucket, a), ended, seen)
-    return commit(bucket, a, codec.encode(record))
+    return commit(bucket, a, codec.encode(record), record)
 
 
 def budgets_before(bucket: Bucket, a: AttemptId) -> Budgets:

@@ -13,6 +13,7 @@ a reader by touching a file at most every few seconds.
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -33,8 +34,10 @@ LARGE_BYTES = 1 << 20  # above, an etag is the file's identity: hashing gigabyte
 CARRIED_S = 5.0  # how long store time is carried forward before a reader touches a file again
 GRAIN_S = 1.5  # the coarsest modification time of a file system that we expect, and a margin
 LOCK_WAIT_S = 5.0
+LOCK_AGAIN_S = 0.002
 REMEMBERED_KEYS = 50_000
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # a foreign fifo must not hang us
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP})
 T = TypeVar("T")
@@ -131,22 +134,49 @@ class LocalStore:
     def replace(self, key: str, body: bytes, etag: str) -> Write:
         """Compare and rename under a lock file: atomic among `replace`s of all processes that share the directory."""
         check_written(key)
-        from filelock import FileLock, Timeout
-
-        if not os.path.isdir(self._root):
-            return Rejected(self.now())
         name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+        lock = -1
         try:
-            self._make(self._temporary)
-            with FileLock(f"{self._temporary}/lock.{name}", timeout=LOCK_WAIT_S, poll_interval=0.002):
-                found = self.get(key)
-                if found is None or found.etag != etag:  # guard: replace-if-same
-                    return Rejected(self.now())
-                return self._rename_into_place(key, body, sync=self._durable)
-        except Timeout:
+            lock = self._locked(f"{self._temporary}/lock.{name}")
+            found = self.get(key)
+            if found is None or found.etag != etag:  # guard: replace-if-same
+                return Rejected(self.now())
+            return self._rename_into_place(key, body, sync=self._durable)
+        except FileNotFoundError:
+            return Rejected(self.now())  # nothing was ever written here
+        except TimeoutError:
             return Unknown(f"the lock of {key} was held by others for {LOCK_WAIT_S:g} s")
         except (OSError, StoreUnavailable) as failed:
             return Unknown(_named(failed, f"replacing {key}") if isinstance(failed, OSError) else failed.message)
+        finally:
+            if lock >= 0:
+                os.close(lock)
+
+    def _locked(self, path: str) -> int:
+        """A descriptor that holds the lock file's lock until it is closed. Opened anew each time: threads and forked
+        children that shared one would not exclude each other. (The same lock as `filelock` takes, at a tenth of its
+        cost, which was a fifth of a submit's.) Raises TimeoutError, FileNotFoundError where there is no store."""
+        try:
+            descriptor = os.open(path, _LOCK, 0o666)
+        except FileNotFoundError:
+            if not os.path.isdir(self._root):
+                raise
+            self._make(self._temporary)
+            descriptor = os.open(path, _LOCK, 0o666)
+        deadline_s = self._ambient.boot_s() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return descriptor
+            except BlockingIOError:
+                if self._ambient.boot_s() < deadline_s:
+                    self._ambient.sleep(LOCK_AGAIN_S)
+                    continue
+                os.close(descriptor)
+                raise TimeoutError from None
+            except OSError:
+                os.close(descriptor)
+                raise
 
     def delete(self, key: str) -> Applied | Unknown:
         check_read(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stado_like.job import codec
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim, Job
 from stado_worker.shim.task import Read, Task, read_task, told
@@ -17,7 +18,7 @@ def read(rank: int, **spec: Any) -> Read:
     )  # fmt: skip
     a = AttemptId(JobId("default", "run", 1), rank, 1)
     claim = Claim(nonce="n", attempt=str(a), worker="w1")
-    return read_task(Task(attempt=str(a), store="file:///s", worker="w1", claim=claim, job=job).plain())
+    return read_task(codec.to_plain(Task(attempt=str(a), store="file:///s", worker="w1", claim=claim, job=job)))
 
 
 def variables(rank: int, **spec: Any) -> dict[str, str]:

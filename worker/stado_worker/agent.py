@@ -20,7 +20,7 @@ from stado_like.bucket.claim import Open, Unsure
 from stado_like.bucket.doorbell import Listener, ring_entries
 from stado_like.bucket.ordered_place import ToStart
 from stado_like.errors import StoreError
-from stado_like.job import keys
+from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, Entry
 from stado_like.job.records import BellEvent
 from stado_like.job.terms import Ask
@@ -367,7 +367,7 @@ class Agent:
         terms = opened.terms.for_rank(holding.a.rank)
         holding.ttl_s, holding.time_limit_s = terms.ttl_s, terms.time_limit_s
         try:
-            holding.folder.write_task(claims.task_of(self._options, self._graces, holding, opened).plain())
+            holding.folder.write_task(codec.fields_of(claims.task_of(self._options, self._graces, holding, opened)))
             self._followers.tell(holding.a, holding.folder)
             self._launcher.launch(holding.folder)
         except (NurseryFailed, OSError) as fault:

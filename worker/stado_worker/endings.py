@@ -48,7 +48,8 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     """End an attempt whose supervisor is gone. Raises `StoreUnavailable`, `BadRecord`, OSError: call it again."""
     folder = holding.folder
     if folder.is_done():
-        remove_left_behind(folder.path)  # a supervisor that died right after it had settled
+        if _may_reach_out(holding):
+            remove_left_behind(folder.path)  # a supervisor that died right after it had settled
         return _as_done(folder)
     vanished = not (folder.path / "claim.json").exists()  # a task may remove its own folder: then it was started
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -74,10 +75,17 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
         facts = _collected(bucket, folder, read, facts)
     if notes and not facts.record:
         facts = replace(facts, notes=(*facts.notes, *notes))
-    facts = report.composed(bucket, read, folder, facts, shipping)
-    made = report.send(bucket, read, folder, facts, mending=True)
+    done = report.composed(bucket, read, folder, facts, shipping)
+    made = report.send(bucket, read, folder, done, mending=True)
     remove_left_behind(folder.path)
     return Ending(made, facts.cause is Cause.UNDELIVERED, facts.reason)
+
+
+def _may_reach_out(holding: Holding) -> bool:
+    """Whether anything of it could lie outside its folder. Unknown of what an earlier agent claimed: then it may."""
+    if holding.opened is None:
+        return True
+    return workplace.reaches_out(holding.opened.terms.for_rank(holding.a.rank))
 
 
 def _collected(bucket: Bucket, folder: AttemptDir, read: Read, facts: report.Facts) -> report.Facts:

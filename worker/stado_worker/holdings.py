@@ -14,7 +14,6 @@ from enum import StrEnum
 
 from stado_like.bucket.claim import Open
 from stado_like.errors import BadRecord
-from stado_like.job import codec
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import Claim, Held
 from stado_like.job.terms import Ask
@@ -94,5 +93,5 @@ def keep_claim(
     folder: AttemptDir, claim: Claim, body: bytes, ask: Ask, boot_s: float, boot_id: str, *, fsync: bool
 ) -> None:
     """On disk before the claim is sent: a replay after a restart sends the same bytes."""
-    record = {"claim": codec.to_plain(claim), "body": body.decode(), "ask": codec.to_plain(ask), "boot_s": boot_s}
-    folder.write_claim({**record, "boot_id": boot_id}, fsync=fsync)
+    record = {"claim": claim, "body": body.decode(), "ask": ask, "boot_s": boot_s, "boot_id": boot_id}
+    folder.write_claim(record, fsync=fsync)

@@ -30,6 +30,7 @@ import orjson
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BadRecord, Conflict
+from stado_like.job import codec
 
 Record = dict[str, Any]
 
@@ -37,17 +38,19 @@ ALIVE_RETRY_S = 2.0
 KEEP_S = 86_400.0
 MOST_BYTES = 1 << 30
 GONE = ".gone."
+READ_BYTES = 1 << 16
 BY_SUPERVISOR = "supervisor "
 """How the text of `launch` begins when a supervisor created it; its control group's name follows."""
 
 
-def write_whole(path: Path, body: bytes, *, fsync: bool = False) -> None:
+def write_whole(path: Path | str, body: bytes, *, fsync: bool = False) -> None:
     """Put `body` under `path` so that a reader sees the old file or the new one, never a part.
 
     `fsync`: after this returns, it survives a loss of power (file, then directory: the rename is an entry of the
     latter).
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    directory, name = os.path.split(path)
+    fresh = f"{directory}/.{name}.{os.getpid()}"
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         left = memoryview(body)
@@ -59,13 +62,24 @@ def write_whole(path: Path, body: bytes, *, fsync: bool = False) -> None:
         os.close(fd)
     os.replace(fresh, path)
     if fsync:
-        _fsync_directory(path.parent)
+        _fsync_directory(directory)
 
 
-def _fsync_directory(directory: Path) -> None:
+def _fsync_directory(directory: Path | str) -> None:
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read_whole(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        body = os.read(fd, READ_BYTES)
+        while len(body) >= READ_BYTES and (more := os.read(fd, len(body))):
+            body += more
+        return body
     finally:
         os.close(fd)
 
@@ -93,9 +107,11 @@ class AttemptDir:
         """The folder of `attempt_id`, made if need be; with `fsync` its own entry is on disk too."""
         path = attempts / attempt_id
         try:
-            path.mkdir(parents=True)
+            os.mkdir(path)
         except FileExistsError:
             return cls(path)
+        except FileNotFoundError:
+            path.mkdir(parents=True, exist_ok=True)
         if fsync:
             _fsync_directory(attempts)
         return cls(path)
@@ -175,16 +191,16 @@ class AttemptDir:
         return self._read("done")
 
     def is_done(self) -> bool:
-        return (self.path / "done").exists()
+        return os.path.exists(f"{self.path}/done")
 
     def _write(self, name: str, record: Record, fsync: bool) -> None:
-        write_whole(self.path / name, orjson.dumps(record), fsync=fsync)
+        write_whole(f"{self.path}/{name}", codec.dumps(record), fsync=fsync)
 
     def _read(self, name: str) -> Record | None:
         """None: never written (an empty file is one whose bytes a crash of the machine took). Raises BadRecord."""
-        path = self.path / name
+        path = f"{self.path}/{name}"
         try:
-            body = path.read_bytes()
+            body = _read_whole(path)
         except FileNotFoundError:
             return None
         if not body:
@@ -203,7 +219,7 @@ class AttemptDir:
         """A descriptor that appends to the log. The command writes to it straight: no pipe that a grandchild could
         hold open.
         """
-        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        return os.open(f"{self.path}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     # -- who starts it, who lives ----------
 
@@ -213,7 +229,7 @@ class AttemptDir:
         """
         # guard: launch once
         try:
-            fd = os.open(self.path / "launch", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            fd = os.open(f"{self.path}/launch", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             return False
         try:
@@ -225,7 +241,7 @@ class AttemptDir:
     def launched_by(self) -> str | None:
         """Who created `launch`; empty for the instant between its create and its text."""
         try:
-            return (self.path / "launch").read_text()
+            return _read_whole(f"{self.path}/launch").decode()
         except FileNotFoundError:
             return None
 
@@ -239,7 +255,7 @@ class AttemptDir:
 
         A look (`is_alive`) holds the lock for some microseconds, so a refusal is tried again for `retry_s`.
         """
-        fd = os.open(self.path / "alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(f"{self.path}/alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         deadline_s = ambient.boot_s() + retry_s
         while True:
             try:
@@ -263,7 +279,7 @@ class AttemptDir:
         Raises OSError when the lock cannot be asked: that is not "dead".
         """
         try:
-            fd = os.open(self.path / "alive", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"{self.path}/alive", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:

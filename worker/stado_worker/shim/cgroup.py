@@ -118,16 +118,28 @@ class AttemptGroup:
     def pids(self) -> list[int]:
         """The living members, of groups below too. Zombies are not among them."""
         found: list[int] = []
-        for path in self._groups():
+        for path in [self.path] if self._is_single() else self._groups():
             try:
-                text = (path / "cgroup.procs").read_text()
+                fd = os.open(f"{path}/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    text = _read_all(fd)
+                finally:
+                    os.close(fd)
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ENODEV):
                     continue  # removed while we looked
                 raise
             # 0 stands for a process of a pid namespace we cannot see.
-            found += [int(word) for word in text.split() if word != "0"]
+            found += [int(word) for word in text.split() if word != b"0"]
         return found
+
+    def _is_single(self) -> bool:
+        """Whether no group lies below, as most tasks leave it: the kernel counts a link for each. A walk through an
+        empty folder was a tenth of what a short task cost."""
+        try:
+            return os.stat(self.path).st_nlink == 2
+        except OSError:
+            return False
 
     def kill_others(self, keep_pid: int, within_s: float = 5.0, ambient: Ambient = REAL) -> list[int]:
         """Kill every member but `keep_pid`, until none is left. Returns those that would not die in time."""
@@ -188,6 +200,13 @@ class AttemptGroup:
     def _groups(self) -> Iterator[Path]:
         for path, _, _ in os.walk(self.path):
             yield Path(path)
+
+
+def _read_all(fd: int) -> bytes:
+    text = b""
+    while more := os.read(fd, 1 << 16):
+        text += more
+    return text
 
 
 def _kill_each(pids: list[int]) -> None:

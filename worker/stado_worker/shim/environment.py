@@ -20,6 +20,13 @@ OURS, OURS_TOO = "STADO_", "ASTRAEUS_"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
+def inherited(worker_env: Mapping[str, str]) -> dict[str, str]:
+    """The short list of what a task has from its worker."""
+    return {
+        name: value for name, value in worker_env.items() if name in FROM_WORKER or name.startswith(FROM_WORKER_PREFIX)
+    }
+
+
 def build(worker_env: Mapping[str, str], job_env: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
     """The whole environment. `told` is what the task is told (STADO_*, RANK, ...); each STADO_X is also set as
     ASTRAEUS_X.
@@ -27,9 +34,7 @@ def build(worker_env: Mapping[str, str], job_env: Mapping[str, str], told: Mappi
     STADO_* and ASTRAEUS_* from `job_env` are dropped (they are refused at submit): the worker finds the processes of
     an attempt by them.
     """
-    env = {
-        name: value for name, value in worker_env.items() if name in FROM_WORKER or name.startswith(FROM_WORKER_PREFIX)
-    }
+    env = inherited(worker_env)
     env.setdefault("PATH", DEFAULT_PATH)
     env |= {name: value for name, value in job_env.items() if not name.startswith((OURS, OURS_TOO))}
     for name, value in told.items():

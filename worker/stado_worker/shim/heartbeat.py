@@ -84,8 +84,21 @@ class Io:
         self._followed_until = 0.0
         self.follow(folder.followed_until())
         self._facts: report.Facts | None = None
+        self._composed: report.Composed | None = None
         self.complaint = ""
         self._obey()
+
+    @property
+    def due_s(self) -> float:
+        """When it first has something to do by itself (boot clock)."""
+        watch_s = self._watch_due_s if self._watch is not None else self._beat_due_s
+        return min(self._beat_due_s, self._ship_due_s, watch_s)
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Nothing has to be uploaded before the end record."""
+        later = self._collecting is not None or self._read.terms.checkpoint is not None
+        return not later and not self._shipping.has_backlog()
 
     def step(self) -> float | None:
         if self._life.fenced:
@@ -290,5 +303,6 @@ class Io:
             notes = (*known.notes, *(self._closed or ()), *gathered.notes)
             known = replace(known, notes=notes, collected=gathered.told)
             self._facts = known
-        self._facts = report.composed(self._bucket, self._read, self._folder, known, self._shipping)
-        report.send(self._bucket, self._read, self._folder, self._facts)
+        if self._composed is None:
+            self._composed = report.composed(self._bucket, self._read, self._folder, known, self._shipping)
+        report.send(self._bucket, self._read, self._folder, self._composed)

@@ -20,9 +20,9 @@ from stado_like.bucket.end import Ours, Seen
 from stado_like.bucket.settle import settle
 from stado_like.errors import BadRecord
 from stado_like.job import codec
-from stado_like.job.budget import Ended
+from stado_like.job.budget import Ended, decide
 from stado_like.job.records import MOST_BYTES, End, History, LogTail
-from stado_like.job.states import Cause
+from stado_like.job.states import Cause, Decision
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.life import Life, Over
 from stado_worker.shim.log_shipping import LogShipping
@@ -71,7 +71,7 @@ def keep(folder: AttemptDir, facts: Facts, *, fsync: bool) -> str:
     """Returns why it could not be kept, or "". A full disk is no reason to tell nobody: the end is reported all the
     same, and only a supervisor that dies right then leaves less behind."""
     try:
-        folder.write_exit(codec.to_plain(facts), fsync=fsync)
+        folder.write_exit(codec.fields_of(facts), fsync=fsync)
     except OSError as error:
         return f"exit.json could not be written: {error}"
     return ""
@@ -87,21 +87,36 @@ def kept(folder: AttemptDir) -> Facts | None:
         return None
 
 
-def composed(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipping: LogShipping) -> Facts:
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Facts with the bytes to send, on the disk. `end`: what the bytes say, where they were made just now."""
+
+    facts: Facts
+    end: End | None = None
+
+
+def composed(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipping: LogShipping) -> Composed:
     """The facts with the bytes to send, kept on the disk. The same again for facts that have them. Raises
     `StoreUnavailable`."""
     if facts.record:
-        return facts
+        return Composed(facts)
     told = said(folder, read.terms, shipping.masks)
-    facts = replace(facts, record=_compose(bucket, read, facts, told, shipping).decode())
+    end, body = _compose(bucket, read, facts, told, shipping)
+    facts = replace(facts, record=body.decode())
     keep(folder, facts, fsync=read.task.fsync)
-    return facts
+    return Composed(facts, end)
 
 
-def send(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, *, mending: bool = False) -> tuple[str, ...]:
+def asks_nothing(read: Read, over: Over, running_s: float) -> bool:
+    """Whether the end record of such an end is composed without a request: nothing follows that a verdict forbids."""
+    ended = Ended(over.cause, over.reason, running_s)
+    return not read.terms.gang and decide(ended, read.terms, read.budgets).decision is Decision.FINAL
+
+
+def send(bucket: Bucket, read: Read, folder: AttemptDir, done: Composed, *, mending: bool = False) -> tuple[str, ...]:
     """Create the end record, carry it out, note that nothing is left to do. Returns the new queue entries. Raises
-    `StoreUnavailable`: call it again with the same facts. `mending`: somebody may have come half-way before."""
-    answer = ending.commit(bucket, read.a, facts.record.encode())
+    `StoreUnavailable`: call it again with the same. `mending`: somebody may have come half-way before."""
+    answer = ending.commit(bucket, read.a, done.facts.record.encode(), done.end)
     queue_key = read.task.claim.queue_key
     settled = settle(bucket, read.a, answer.end, job=read.task.job, queue_key=queue_key, mending=mending)
     end, at = answer.end, bucket.now()
@@ -126,7 +141,7 @@ def note_done(
         )
 
 
-def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: LogShipping) -> bytes:
+def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: LogShipping) -> tuple[End, bytes]:
     running_s = facts.ended_at - facts.running_at if facts.running_at else 0.0
     ended = Ended(facts.cause, facts.reason, running_s, facts.supervisor_died_on)
     log = shipping.tail()
@@ -157,11 +172,11 @@ def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: Log
     return _fit(composed, shipping)
 
 
-def _fit(end: End, shipping: LogShipping) -> bytes:
+def _fit(end: End, shipping: LogShipping) -> tuple[End, bytes]:
     """A record is at most 64 KiB: the log is cut first (what is cut is uploaded as a piece, nothing is lost)."""
     body = codec.encode(end)
     if len(body) <= MOST_BYTES or end.log is None:
-        return body
+        return end, body
     while shipping.ship():
         pass
     end = replace(end, log=LogTail(offset=shipping.shipped, size=shipping.size(), text=""))
@@ -169,4 +184,4 @@ def _fit(end: End, shipping: LogShipping) -> bytes:
     if len(body) > MOST_BYTES and end.last_failure is not None:
         end = replace(end, last_failure=replace(end.last_failure, log=end.last_failure.log[-2048:]))
         body = codec.encode(end)
-    return body
+    return end, body

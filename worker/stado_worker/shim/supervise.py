@@ -4,21 +4,22 @@
     →  I/O thread
     … at the end: the tree is reaped  →  exit.json  →  end record  →  settle  →  done
 
-Two threads (see `life`): this one controls and never asks the store; the other does all I/O. SIGUSR1 is a nudge:
-there is news of this attempt, look now. SIGTERM and the like are ignored: a supervisor ends with its task, and a
-task is stopped through the store.
+Two threads (see `life`): this one controls and never asks the store; the other does all I/O. The other is started when
+it first has something to do: a task that is over within a second never needs it, for once its tree is gone control has
+nothing left to do, and reports the end itself. SIGUSR1 is a nudge: there is news of this attempt, look now. SIGTERM and
+the like are ignored: a supervisor ends with its task, and a task is stopped through the store.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import selectors
 import signal
 import socket
 import threading
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from types import FrameType
 
 import orjson
 
@@ -26,7 +27,7 @@ from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Conflict
 from stado_like.job import codec
-from stado_like.job.records import Doorbell, End, Heartbeat, Stop, Verdict
+from stado_like.job.records import BellEvent, End, Heartbeat, Stop, Verdict
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
@@ -38,7 +39,7 @@ from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.collecting import CollectingThread
 from stado_worker.shim.control import Control
-from stado_worker.shim.environment import build
+from stado_worker.shim.environment import build, inherited
 from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import LogShipping
@@ -48,6 +49,7 @@ from stado_worker.shim.report import Facts
 from stado_worker.shim.runner import ProcessRunner
 from stado_worker.shim.signs import watch_of
 from stado_worker.shim.task import Read, Task, read_task, told
+from stado_worker.shim.wakeups import Wakeups
 from stado_worker.shim.workplace import Workplace
 
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -55,6 +57,12 @@ WARM_TASKS = 200
 WARM_TASK_S = 10.0
 WARM_MESSAGE_BYTES = 65_536
 _prepared: dict[str, ObjectStore] = {}
+
+
+@cache
+def _from_worker() -> dict[str, str]:
+    """What every task has from the worker's environment, which does not change: found once for all that are forked."""
+    return inherited(os.environ)
 
 
 def prepare(url: str) -> None:
@@ -65,8 +73,9 @@ def prepare(url: str) -> None:
     if build is not None:
         build()
     _prepared[url] = store
-    codec.warm(Task, End, Facts, Heartbeat, Verdict, Stop, Doorbell)
+    codec.warm(Task, End, Facts, Heartbeat, Verdict, Stop, BellEvent)
     shared_counter()
+    _from_worker()
 
 
 def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient = REAL) -> None:
@@ -77,18 +86,23 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
     process.become_subreaper()
     # One group for all its tasks, which never meet: entering one takes ten milliseconds on a machine that rests.
     group = AttemptGroup.join(group_name(Path(attempt_dir)))
+    process.ignore_by_handler(*_IGNORED)
+    wakeups = Wakeups()
     try:
-        _serve(attempt_dir, channel, group, ambient)
+        _serve(attempt_dir, channel, group, wakeups, ambient)
     finally:
+        wakeups.close()
         if group is not None:
             group.remove()
 
 
-def _serve(attempt_dir: str, channel: socket.socket | None, group: AttemptGroup | None, ambient: Ambient) -> None:
+def _serve(
+    attempt_dir: str, channel: socket.socket | None, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient
+) -> None:
     served = 0
     while True:
         began_s = ambient.boot_s()
-        in_order = _run_one(Path(attempt_dir), group, ambient)
+        in_order = _run_one(Path(attempt_dir), group, wakeups, ambient)
         served += 1
         if channel is None or not in_order or served >= WARM_TASKS or ambient.boot_s() - began_s > WARM_TASK_S:
             return
@@ -102,7 +116,7 @@ def _serve(attempt_dir: str, channel: socket.socket | None, group: AttemptGroup 
         attempt_dir = str(orjson.loads(received)["attempt_dir"])
 
 
-def _run_one(path: Path, group: AttemptGroup | None, ambient: Ambient) -> bool:
+def _run_one(path: Path, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient) -> bool:
     """One attempt. Returns when it is settled, or is another's. True: nothing of it is left in this process."""
     folder = AttemptDir(path)
     try:
@@ -115,7 +129,7 @@ def _run_one(path: Path, group: AttemptGroup | None, ambient: Ambient) -> bool:
     plain = folder.read_task()
     if plain is None:
         raise FileNotFoundError(f"{folder.path}/task.json")
-    in_order = _Supervisor(read_task(plain), folder, group, ambient).run()
+    in_order = _Supervisor(read_task(plain), folder, group, wakeups, ambient).run()
     alive.release()
     return in_order
 
@@ -123,25 +137,29 @@ def _run_one(path: Path, group: AttemptGroup | None, ambient: Ambient) -> bool:
 class _Supervisor:
     """Wires the two threads to real descriptors, signals and processes; all that decides is in `Control` and `Io`."""
 
-    def __init__(self, read: Read, folder: AttemptDir, group: AttemptGroup | None, ambient: Ambient) -> None:
+    def __init__(
+        self, read: Read, folder: AttemptDir, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient
+    ) -> None:
         self._read = read
         self._folder = folder
         self._ambient = ambient
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakeups = wakeups
+        wakeups.nudged = False
         self._io_wanted = threading.Event()
         self._io_thread: threading.Thread | None = None
-        self._nudge_wanted = False
         self._life = Life(
             ambient,
             read.task.claimed_at,
             read.task.claimed_boot_s,
             wake_io=self._io_wanted.set,
-            wake_control=self._wake_control,
+            wake_control=wakeups.wake,
         )
         self._group = group
         meter = Meter()
         store = MeteredStore(_prepared.get(read.task.store) or open_store(read.task.store), meter)
         bucket = Bucket(store, ambient=ambient)
+        if read.whole.shaped:
+            bucket.remember_terms(read.task.job, read.whole)
         shipping = LogShipping(bucket, read.a, folder.log, masks=None if read.terms.secret_refs else NO_MASKS)
         self._workplace = Workplace(read, folder, bucket, shipping, self._life)
         self._preparing = PreparingThread(self._life, self._workplace.prepare) if self._workplace.takes_time else None
@@ -162,27 +180,20 @@ class _Supervisor:
         read, folder = self._read, self._folder
         cwd = self._workplace.folder_to_run_in()
         said = told(read, str(folder.stop), str(folder.path), self._ambient.host)
-        env = build(os.environ, read.terms.env, said | self._workplace.checkpoints.variables)
+        env = build(_from_worker(), read.terms.env, said | self._workplace.checkpoints.variables)
         opened = self._workplace.opened
         return ProcessRunner(folder, read.terms.command, cwd, env, self._group, self._ambient, opened)
 
     def run(self) -> bool:
         """True: in order, and nothing is left that could reach into another attempt."""
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGUSR1, self._nudged)
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._control_until_over()
-        self._start_io()
+        if not self._io.ends_at_once:
+            self._start_io()
         self._io_wanted.set()
         if self._io_thread is None:
-            self._io_loop()  # no thread could be made, and control has nothing left to do
+            self._io_loop()  # control has nothing left to do
         else:
             self._io_thread.join()
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-        signal.set_wakeup_fd(-1)
-        os.close(self._wake_read)
-        os.close(self._wake_write)
         self._workplace.clear()
         over = self._life.over
         if self._preparing is not None and self._preparing.is_alive:
@@ -198,9 +209,9 @@ class _Supervisor:
         return self._group is None or self._group.pids() == [self._ambient.pid]
 
     def _control_until_over(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._wake_read, selectors.EVENT_READ)
-            watched = told = reachable = False
+        watched: int | None = None
+        told = reachable = False
+        try:
             while True:
                 sleep_s = self._control.step()
                 if self._control.is_over:
@@ -212,24 +223,28 @@ class _Supervisor:
                 if self._control.started and not told:
                     told = True
                     self._write_proc()
-                if self._control.started or waiting or self._life.gate is Gate.ASKED:
-                    self._start_io()
+                if self._io_thread is None:
+                    sleep_s = min(sleep_s, self._io_in_s(at_once=waiting or self._life.gate is Gate.ASKED))
                 fd = self._runner.wait_fd()
-                if fd is not None and not watched:
-                    selector.register(fd, selectors.EVENT_READ)
-                    watched = True
-                if (
-                    watched
-                    and self._life.stop is not None
-                    and fd is not None
-                    and self._runner.leader_exit() is not None
-                ):
-                    selector.unregister(fd)  # readable for ever now: only its children are waited for
-                    watched = False
-                    fd = None
-                for key, _ in selector.select(sleep_s):
-                    if key.fd == self._wake_read:
-                        self._drain()
+                if fd is not None and watched is None:
+                    self._wakeups.watch(fd)
+                    watched = fd
+                if watched is not None and self._life.stop is not None and self._runner.leader_exit() is not None:
+                    self._wakeups.forget(watched)  # readable for ever now: only its children are waited for
+                    watched = None
+                if self._wakeups.wait(sleep_s) and self._wakeups.nudged:
+                    self._io_wanted.set()
+        finally:
+            if watched is not None:
+                self._wakeups.forget(watched)
+
+    def _io_in_s(self, *, at_once: bool) -> float:
+        """Start the other thread where it has something to do; else in how many seconds it will."""
+        left_s = self._io.due_s - self._ambient.boot_s()
+        if at_once or left_s <= 0 or self._io_wanted.is_set():
+            self._start_io()
+            return math.inf
+        return left_s
 
     def _write_proc(self) -> None:
         leader = self._runner.leader
@@ -238,26 +253,10 @@ class _Supervisor:
 
     def _keep_exit(self, over: Over) -> None:
         undying.note(self._folder, over.stuck, self._ambient.boot_id)
+        running_s = over.ended_at - self._life.running_at if self._life.running_at else 0.0
+        if self._io_thread is None and self._io.ends_at_once and report.asks_nothing(self._read, over, running_s):
+            return  # this thread composes the end right away, and keeps what was seen together with its bytes
         report.keep(self._folder, report.facts_of(self._read, self._life, over), fsync=self._read.task.fsync)
-
-    def _drain(self) -> None:
-        try:
-            while os.read(self._wake_read, 512):
-                pass
-        except BlockingIOError:
-            if self._nudge_wanted:
-                self._io_wanted.set()
-
-    def _wake_control(self) -> None:
-        try:
-            os.write(self._wake_write, b"w")
-        except BlockingIOError:
-            return  # full of wake-ups already
-
-    def _nudged(self, _number: int, _frame: FrameType | None) -> None:
-        """Runs between two instructions of this thread, which may hold any lock: the wake-up descriptor does the
-        rest."""
-        self._nudge_wanted = True
 
     # ---- the other thread
 
@@ -268,18 +267,19 @@ class _Supervisor:
         if self._io_thread is not None:
             return
         thread = threading.Thread(target=self._io_loop, name="io", daemon=True)
+        self._io_thread = thread
         try:
             thread.start()
         except RuntimeError:
-            return  # this machine has no room for a thread now: asked again at the next step of control
-        self._io_thread = thread
+            self._io_thread = None  # this machine has no room for a thread now: asked again at the next step of control
 
     def _io_loop(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        if threading.current_thread() is self._io_thread:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         while True:
             self._io_wanted.clear()  # before looking: what comes during the step wakes the wait after it
-            if self._nudge_wanted:
-                self._nudge_wanted = False
+            if self._wakeups.nudged:
+                self._wakeups.nudged = False
                 self._io.follow(self._folder.followed_until())
                 self._life.nudge()
             wait_s = self._io.step()

@@ -47,10 +47,6 @@ class Task:
     barrier: Barrier | None = None
     requests: Mapping[str, Any] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
-        made: dict[str, Any] = codec.to_plain(self)
-        return made
-
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -59,6 +55,8 @@ class Read:
     task: Task
     a: AttemptId
     terms: Terms
+    whole: Terms
+    """The job's, as all ranks share them."""
 
     @property
     def budgets(self) -> Budgets:
@@ -85,10 +83,11 @@ def read_task(plain: Mapping[str, Any]) -> Read:
 def read_of(task: Task) -> Read:
     """Raises `BadRecord`."""
     a = AttemptId.parse(task.attempt)
-    terms = terms_of(task.job.document).for_rank(a.rank)
+    whole = terms_of(task.job.document)
+    terms = whole.for_rank(a.rank)
     if terms.array_entries:
         terms = replace(terms, command=command_of(terms, a.rank))
-    return Read(task, a, terms)
+    return Read(task, a, terms, whole)
 
 
 def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, str]:

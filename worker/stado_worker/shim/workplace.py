@@ -22,6 +22,7 @@ from stado_like import config
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import Refused
 from stado_like.job.records import Collected
+from stado_like.job.terms import Terms
 from stado_worker.bundles import BundleMissing, lay_out
 from stado_worker.checkpoints.keeping import Checkpoints
 from stado_worker.secrets.deliver import deliver
@@ -42,6 +43,11 @@ CACHE = "bundles"
 MISSING_AGAIN_S = 15.0
 
 
+def reaches_out(terms: Terms) -> bool:
+    """Whether anything lies outside the attempt's folder that must go again; most tasks need no look."""
+    return bool(terms.output_file or terms.secret_refs or terms.configs)
+
+
 class Workplace:
     def __init__(self, read: Read, folder: AttemptDir, bucket: Bucket, shipping: LogShipping, life: Life) -> None:
         self._read = read
@@ -54,8 +60,7 @@ class Workplace:
         self.checkpoints = Checkpoints(read, folder, bucket, life, cwd)
         self.takes_time = bool(terms.bundle or terms.secret_refs or terms.configs or terms.checkpoint)
         """Whether anything has to be made ready that may have to be waited for."""
-        self._reaches_out = bool(terms.output_file or terms.secret_refs or terms.configs)
-        """Whether anything lies outside the attempt's folder that must go again; most tasks need no look."""
+        self._reaches_out = reaches_out(terms)
 
     def folder_to_run_in(self) -> str:
         """The job's own directory; without one an empty folder of this attempt. A bundle comes later."""
