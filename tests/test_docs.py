@@ -17,7 +17,7 @@ import pytest
 
 from stado_cli.main import ALIASES, COMMANDS
 from stado_like.errors import Exit
-from stado_like.job import keys, reasons, reasons_placement
+from stado_like.job import day_keys, keys, reasons, reasons_placement
 from stado_like.job.budget import OUTCOME_OF
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.states import IRIS_VIEW, TABLE, TERMINAL_JOB, TERMINAL_TASK, Cause, Decision, JobState, TaskState
@@ -81,7 +81,7 @@ def test_every_key_that_is_built_has_a_place_in_the_layout() -> None:
     built += [keys.entry(keys.QUEUED_HELD, a, 0, 1, ask), keys.later(1, a, ask), keys.running(a), keys.heartbeat(a)]
     built += [keys.order("w-1", "place", a, 1), keys.order("w-1", "stop", a, 1), keys.end(a), keys.stop(j, 3)]
     built += [keys.verdict(j), keys.final(j), keys.waiting(j), keys.cancel_index(j), keys.cancel_index(j, 3)]
-    built += [keys.bundle("0f" * 32)]
+    built += [keys.bundle("0f" * 32), day_keys.day_part("default", "2026-01-31", "0f" * 16)]
     built += [keys.log_chunk(a, 0), keys.capacity("w-1"), keys.wanted("w-1"), keys.PAUSE, keys.DOORBELL]
     built += [keys.workspace("default")]
     built += [keys.STORE_VERDICT, keys.TICK_LOCK, keys.TICK_REPORT, keys.OBSERVED, keys.SWEEP_CURSOR]
@@ -108,6 +108,9 @@ def _as_regex(pattern: str) -> str:
         "<ask>": r"c\d+m\d+g\d+x?",
         "<offset>": r"\d{12}",
         "<sha256>": "[0-9a-f]{64}",
+        "<day>": r"\d{4}-\d\d-\d\d",
+        "<format>": r"\d+",
+        "<digest>": "[0-9a-f]{32}",
         "<worker>": "[A-Za-z0-9_-]+",
         "[.<rank>]": r"(\.\d{5})?",
         "{shape,waiting}": "(shape|waiting)",

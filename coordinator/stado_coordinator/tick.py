@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from stado_coordinator.compaction import Compaction, known_to_go_on
 from stado_coordinator.lock import Lock
 from stado_coordinator.report import Report
 from stado_coordinator.waits import Waits
@@ -55,6 +56,7 @@ class Tick:
         self.lock = Lock(self.bucket)
         self.memory = Memory()
         self._waits = Waits()
+        self._compaction = Compaction()
         self._noted_s = -RESIDENT_NOTES_S
         self._resident = resident
         self._reap_now = reap_now
@@ -102,6 +104,7 @@ class Tick:
                 break
         if not report.superseded:
             self._note_waits(world, planned, report)
+            self._compact(world, report)
         report.at = self.bucket.now()
         return report
 
@@ -114,6 +117,20 @@ class Tick:
             report.passes["waits"] = noted + self._waits.note(self.bucket, world.waiting, told)
         except StoreError as failed:
             report.deferred.append(("waits", failed.message))
+
+    def _compact(self, world: World, report: Report) -> None:
+        """Day files, by which lists tell of what is over."""
+        places = self.memory.cursors
+        if places is None or not self._compaction.is_due(self.bucket, places, resident=self._resident):
+            return
+        try:
+            if self.lock.still_ours():
+                going = known_to_go_on(world)
+                did = self._compaction.step(self.bucket, places, going, resident=self._resident, idle=report.is_idle)
+                report.passes["days"] = did
+                self._tell("days", did, report)
+        except StoreError as failed:
+            report.deferred.append(("days", failed.message))
 
     def _pass(self, name: str, actions: tuple[Action, ...], report: Report) -> bool:
         """Carry out one pass. False: this tick was superseded."""

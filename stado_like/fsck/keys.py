@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord, UsageError
 from stado_like.fsck.finding import Finding, found
+from stado_like.job.day_keys import DAYS, parse_day_part
 from stado_like.job.keys import BUNDLES, WORKSPACES, JobId, parse_bundle, parse_workspace
 from stado_like.job.records import MOST_BYTES
 from stado_like.store.key_shape import check_written
@@ -23,7 +24,7 @@ INDEXED = ("queued/open/", "queued/held/", "queued/later/", "running/", "open/",
 OF_JOBS = ("jobs/", "status/")
 DATA = ("checkpoints/", "gangs/", "logs/", "outputs/")
 SMALL = ("config/", "instances/", "queue/", "schedules/", "state/", "workers/")
-LARGE = ("billing/", "bundles/", "drives/", "fired/")
+LARGE = ("billing/", "bundles/", "days/", "drives/", "fired/")
 ROOMS = tuple(sorted((*INDEXED, *OF_JOBS, *DATA, *SMALL, *LARGE, "capacity/")))
 BEHIND = "0"
 """Follows "/": `room0` sorts behind everything in `room/`."""
@@ -116,6 +117,8 @@ class Walk:
                     self._parse(row.key, parse_workspace)
                 elif room == BUNDLES:  # one that no job names is no finding: whoever collects waits a week
                     self._parse(row.key, parse_bundle)
+                elif room == DAYS:
+                    self._parse(row.key, parse_day_part)
                 yield row
 
     def _parse(self, key: str, parse: Callable[[str], object]) -> None:

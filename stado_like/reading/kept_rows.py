@@ -21,13 +21,11 @@ import orjson
 
 from stado_like.ambient import REAL
 from stado_like.errors import BadRecord
-from stado_like.job import codec, keys
+from stado_like.job import codec, day_keys, keys
 from stado_like.job.records import Job
-from stado_like.job.states import JobState
+from stado_like.reading import told
 from stado_like.reading.shapes import JobRow
 
-FORMAT = 1
-"""Counts up whenever a row has another shape, or says the same in other words."""
 MOST_BYTES = 16 << 20
 _CHECKED = 9  # eight digits of the checksum, and a space
 _ROW, _JOB = "row", "job"
@@ -42,7 +40,7 @@ def place(store_url: str, environ: Mapping[str, str]) -> Path | None:
     from hashlib import blake2b
 
     cache = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "stado" / "rows" / f"{blake2b(store_url.encode(), digest_size=16).hexdigest()}.{FORMAT}"
+    return cache / "stado" / "rows" / f"{blake2b(store_url.encode(), digest_size=16).hexdigest()}.{day_keys.FORMAT}"
 
 
 class KeptRows:
@@ -58,7 +56,7 @@ class KeptRows:
         """The row of a job that is over."""
         said = self._said(key, etag, _ROW)
         try:
-            return None if said is None else _row(key, said)
+            return None if said is None else told.row_of(keys.parse_job(key), said)
         except _NOT_OURS:
             return None
 
@@ -71,23 +69,7 @@ class KeptRows:
             return None
 
     def keep_row(self, key: str, etag: str, row: JobRow) -> None:
-        self._keep(
-            key,
-            etag,
-            _ROW,
-            [
-                row.state.value,
-                row.reason,
-                row.priority,
-                row.tasks,
-                row.shaped,
-                row.created_at,
-                row.started_at,
-                row.finished_at,
-                dict(row.counts),
-                dict(row.labels),
-            ],
-        )
+        self._keep(key, etag, _ROW, told.plain(row))
 
     def keep_job(self, key: str, etag: str, job: Job) -> None:
         self._keep(key, etag, _JOB, codec.encode(job).decode())
@@ -158,20 +140,3 @@ class KeptRows:
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"\n".join(reversed(kept)) + b"\n")
         whole.replace(self._path)
-
-
-def _row(key: str, said: Any) -> JobRow:
-    state, reason, priority, tasks, shaped, created_at, started_at, finished_at, counts, labels = said
-    return JobRow(
-        id=keys.parse_job(key),
-        state=JobState(state),
-        reason=reason,
-        priority=priority,
-        tasks=tasks,
-        shaped=shaped,
-        created_at=created_at,
-        started_at=started_at,
-        finished_at=finished_at,
-        counts=counts,
-        labels=labels,
-    )

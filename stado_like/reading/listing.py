@@ -3,9 +3,9 @@
 A bucket may hold a hundred thousand finished jobs, and each costs requests to look at. So the candidates come from
 listings alone: a job is created once and never changed, so the `last_modified` of its key is its age, and the indexes
 (queue, claims, `open/`) name every job that is not over. What was told of a job once it was over stays true, and is
-kept by whoever looks (`reading/kept_rows`); what lies on the queue is told from one listing of `status/` for many jobs
-at once. Any other row costs a GET of the job and, for a one-task job, its ends; for an array its final, or else one
-listing of its status.
+kept by whoever looks (`reading/kept_rows`) and, for everybody, in day files (`reading/day_rows`); what lies on the
+queue is told from one listing of `status/` for many jobs at once. Any other row costs a GET of the job and, for a
+one-task job, its ends; for an array its final, or else one listing of its status.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from stado_like.bucket.bucket import Bucket
@@ -22,6 +23,7 @@ from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.labels import is_of_tasks
 from stado_like.job.records import Job, Tombstone
+from stado_like.reading.day_rows import DayRows
 from stado_like.reading.kept_rows import KeptRows
 from stado_like.reading.shapes import JobRow
 from stado_like.store.protocol import list_all
@@ -33,6 +35,9 @@ DAY_S = 86_400.0
 AT_ONCE = 32
 WORTH_A_PAGE = 13
 """So many GETs cost what one LIST does."""
+KEPT_OF_DAYS = 10_000
+"""Rows of day files that one look keeps on its disk too: what is shown most. All of a very long list would push each
+other out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ class _Candidate:
 
     j: JobId
     etag: str
+    at: float
 
     @property
     def key(self) -> str:
@@ -92,7 +98,7 @@ def list_jobs(bucket: Bucket, wanted: Wanted, kept: KeptRows | None = None) -> L
     now, candidates = _candidates(bucket, wanted, indexed.unfinished, set_aside)
     dying = _deletions(bucket, indexed.opened)
     candidates = [one for one in candidates if one.j not in dying]
-    reading = _Reading(bucket, wanted, kept, now, indexed.claimed, set_aside)
+    reading = _Reading(bucket, wanted, kept, now, indexed, set_aside)
     reading.fresh = _fresh(bucket, indexed, [one.j for one in candidates], wanted)
     rows: list[JobRow] = []
     for batch in _batches(candidates, AT_ONCE):
@@ -113,17 +119,20 @@ class _Reading:
         wanted: Wanted,
         kept: KeptRows,
         now: float,
-        claimed: set[JobId],
+        indexed: _Indexed,
         set_aside: dict[str, str],
     ) -> None:
         self._bucket = bucket
         self._wanted = wanted
         self._kept = kept
         self._now = now
-        self._claimed = frozenset(claimed)
+        self._unfinished = frozenset(indexed.unfinished)
+        self._claimed = frozenset(indexed.claimed)
         self._set_aside = set_aside
         self._by_job = not any(is_of_tasks(name) for name in wanted.labels)
         self.fresh: frozenset[JobId] = frozenset()
+        self._kept_of_days = 0
+        self._days = DayRows(bucket, wanted.workspace, worth_a_listing=WORTH_A_PAGE)
 
     @cached_property
     def _look(self) -> Look:
@@ -138,6 +147,8 @@ class _Reading:
         kept = self._kept
         known = {one: kept.row(one.key, one.etag) for one in batch} if self._by_job else {}
         told = {one: row for one, row in known.items() if row is not None}
+        if self._by_job:
+            told |= self._told_by_days([one for one in batch if one not in told and one.j not in self._unfinished])
         asked = [one for one in batch if one not in told]
         jobs = {one: kept.job(one.key, one.etag) for one in asked}
         answers = side_by_side(self._bucket, lambda one: self._read(one, jobs[one]), asked)
@@ -149,6 +160,14 @@ class _Reading:
                 kept.keep_job(one.key, one.etag, job)
         rows = [told[one] if one in told else read[one][1] for one in batch]
         return [row for row in rows if row is not None and self._wanted.may_be(row) and self._has(row)]
+
+    def _told_by_days(self, unknown: list[_Candidate]) -> dict[_Candidate, JobRow]:
+        found = self._days.rows([(one.j, one.etag, one.at) for one in unknown])
+        told = {one: found[one.j] for one in unknown if one.j in found}
+        for one, row in islice(told.items(), max(0, KEPT_OF_DAYS - self._kept_of_days)):
+            self._kept.keep_row(one.key, one.etag, row)
+        self._kept_of_days += len(told)
+        return told
 
     def _has(self, row: JobRow) -> bool:
         """The labels that are wanted. A row that was read has been judged by them, its tasks' too."""
@@ -188,7 +207,7 @@ def _candidates(
         for at, j, etag in aged
         if (wanted.every or j in unfinished or now - at < DAY_S) and now - at >= wanted.older_than_s
     ]
-    return now, [_Candidate(j, etag) for _, j, etag in sorted(shown, reverse=True)]
+    return now, [_Candidate(j, etag, at) for at, j, etag in sorted(shown, reverse=True)]
 
 
 def _parsed(parse: Callable[[str], JobId], key: str, set_aside: dict[str, str]) -> JobId | None:

@@ -57,14 +57,41 @@ def _carries(found: Mapping[str, str], terms: Terms, wanted: Mapping[str, str]) 
     return all(found.get(name) == value or labels.is_of_a_task(terms, name, value) for name, value in wanted.items())
 
 
+def read_over(bucket: Bucket, j: JobId, job: Job) -> JobRow | None:
+    """The row of a job that is over: by a one-task job's final end, or by the final of any other. None: it is not.
+    Raises `StoreUnavailable`, `BadRecord`, `KeyError`."""
+    terms = bucket.terms(job)
+    if terms.several:
+        return _array_over(bucket, j, job, terms)
+    task = load.task_now(bucket, j, 0, Listed())
+    return _one_task_over(j, job, terms, task, _first_start(bucket, j, task.last_n))
+
+
+def _one_task_over(j: JobId, job: Job, terms: Terms, task: TaskNow, started: float) -> JobRow | None:
+    if not task.is_over or task.last is None:  # guard: only what is over is told for good
+        return None
+    rolled = rollup.over(terms, [task_end(terms, 0, task.last)])
+    return _made(j, job, terms, rolled, _counted(Counter([task.last.state])), started, task.last.ended_at)
+
+
+def _array_over(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> JobRow | None:
+    final = bucket.final(j)
+    if final is None:
+        return None
+    counts = Counter({TaskState(name): count for name, count in final.counts.items()})
+    counts[TaskState.CANCELLED] += terms.tasks - sum(counts.values())
+    rolled = Rolled(final.state, final.reason)
+    return _made(j, job, terms, rolled, _counted(+counts), final.started_at, final.finished_at)
+
+
 def _one_task_row(look: Look, j: JobId, job: Job, terms: Terms) -> JobRow:
     bucket = look.bucket
     fresh = TaskNow(0, None, 0, AttemptId(j, 0, 1))
     task = fresh if j in look.fresh else load.task_now(bucket, j, 0, Listed())
     started = _first_start(bucket, j, task.last_n)
-    if task.is_over and task.last is not None:
-        rolled = rollup.over(terms, [task_end(terms, 0, task.last)])
-        return _made(j, job, terms, rolled, _counted(Counter([task.last.state])), started, task.last.ended_at)
+    over = _one_task_over(j, job, terms, task, started)
+    if over is not None:
+        return over
     state, reason, beat_start = TaskState.PENDING, "", 0.0
     held = j in look.claimed and task.open is not None
     if held and task.open is not None:
@@ -103,12 +130,9 @@ def _held(bucket: Bucket, a: AttemptId) -> tuple[TaskState, str, float]:
 
 def _array_row(look: Look, j: JobId, job: Job, terms: Terms) -> JobRow:
     bucket = look.bucket
-    final = bucket.final(j)
-    if final is not None:
-        counts = Counter({TaskState(name): count for name, count in final.counts.items()})
-        counts[TaskState.CANCELLED] += terms.tasks - sum(counts.values())
-        rolled = Rolled(final.state, final.reason)
-        return _made(j, job, terms, rolled, _counted(+counts), final.started_at, final.finished_at)
+    over = _array_over(bucket, j, job, terms)
+    if over is not None:
+        return over
     listed = load.list_status(bucket, j)
     newest_end = {rank: max(ns) for rank, ns in listed.ends.items() if ns}
     active = [rank for rank, ns in listed.beats.items() if ns and max(ns) > newest_end.get(rank, 0)]

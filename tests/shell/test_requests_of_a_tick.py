@@ -43,7 +43,8 @@ def test_resident_tick_on_a_quiet_store(queued: int, lists: int, gets: int) -> N
 
 
 def test_minute_of_a_resident_on_a_quiet_store() -> None:
-    """Twelve ticks; in one of them the sweeps, and three times what ten jobs wait for is noted."""
+    """Twelve ticks; in one of them the sweeps and a page of what day files are made from; and three times what ten jobs
+    wait for is noted."""
     stage = waiting(100)
     tick = Tick(stage.bucket, resident=True)
     for _ in range(13):
@@ -52,7 +53,7 @@ def test_minute_of_a_resident_on_a_quiet_store() -> None:
     for _ in range(12):
         tick_again(stage, tick, 5.0)
     spent = tick.meter.snapshot() - before
-    assert spent["list"] == 12 * 8 + 3
+    assert spent["list"] == 12 * 8 + 3 + 1
     assert spent.total - 12 * 15 <= 3 + 8 * SWEPT_A_TICK + 100
 
 
@@ -62,6 +63,8 @@ def test_tick_from_cron_pays_for_its_sweeps_and_no_more_for_a_longer_queue(queue
     for _ in range(2):
         tick = Tick(stage.bucket)
         spent = tick_again(stage, tick, 700.0)
-    assert spent["list"] <= 15
+    pages = 1 + queued // 1_000
+    for_day_files = 1 + 2 * pages
+    assert spent["list"] <= 15 + for_day_files
     assert spent["get"] + spent["head"] <= (7 + 4) * SWEPT_A_TICK + 50
     assert spent["create"] + spent["put"] + spent["replace"] <= 15

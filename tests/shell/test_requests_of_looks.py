@@ -185,13 +185,14 @@ def test_list_of_jobs_costs_its_pages_and_a_few(
     store: ObjectStore, filled: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     """Pages: five indexes, the jobs, `status/` for all that wait at once, the broadcasts, what is wanted of machines.
-    Then a GET of the pause and one for each machine. What has ended, and the record of what waits, is read once."""
+    Then a GET of the pause and one for each machine. What has ended, and the record of what waits, is read once, after
+    a look for day files."""
     for key, body in filled.items():
         store.put(key, body)
     many = Many(store, tmp_path / "kept")
     states, cost = many.list()
     assert Counter(states.values()) == {"Completed": 100, "Pending": 100}
-    assert cost == {"list": 9, "get": 100 + 2 * 100 + 2}  # the jobs that wait, two of each that ended
+    assert cost == {"list": 10, "get": 100 + 2 * 100 + 2}  # the jobs that wait, two of each that ended
     again, cost = many.list()
     assert (again, cost) == (states, {"list": 9, "get": 2})
 

@@ -7,6 +7,7 @@ from tests.sim import (
     pairs_orders,
     pairs_placed,
     pairs_waiting,
+    scenarios_days,
     scenarios_groups,
     scenarios_orders,
     scenarios_placed,
@@ -15,6 +16,7 @@ from tests.sim import (
 )
 
 SCENES = (
+    *scenarios_days.SCENES,
     *scenarios_groups.SCENES,
     *scenarios_orders.SCENES,
     *scenarios_placed.SCENES,

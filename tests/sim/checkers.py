@@ -17,6 +17,8 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
+from tests.sim.day_rules import AT_REST as DAYS_AT_REST
+from tests.sim.day_rules import ON_CHANGE as ABOUT_DAYS
 from tests.sim.fault_store import Change, SharedBucket
 from tests.sim.gang_rules import AT_REST as GANGS_AT_REST
 from tests.sim.gang_rules import ON_CHANGE as ABOUT_GANGS
@@ -301,6 +303,7 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     *ABOUT_WAITING,
     *ABOUT_GANGS,
     *ABOUT_ROOM,
+    *ABOUT_DAYS,
 )
 ON_START: tuple[StartRule, ...] = (
     one_start_per_attempt,
@@ -318,6 +321,7 @@ AT_REST: tuple[RestRule, ...] = (
     nothing_deleted_comes_back,
     finals_count_the_ends,
     *GANGS_AT_REST,
+    *DAYS_AT_REST,
 )
 
 

@@ -88,6 +88,8 @@ class Seen:
     clocks_may_jump: bool = False
     late: set[str] = field(default_factory=set)
     """Keys whose present bytes came by a request that arrived late."""
+    told_by_days: int = 0
+    """Rows of lists that came from day files."""
     splits: int = 0
     """Totals that the scheduler split into tasks."""
     refused_ends: int = 0

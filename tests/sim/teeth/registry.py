@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, gangs, ordered, places, traces
+from tests.sim.teeth import below, days, gangs, ordered, places, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -184,6 +184,12 @@ TEETH: tuple[Tooth, ...] = (
     # ---- what attempts leave
     tooth(f"{BUCKET}/checkpoints.py", "look before old checkpoints go", "collect", {"if ended or buried:": "if False:"},
           below.zombie_removes_nothing_that_the_next_attempt_builds_on),
+    # ---- what lists tell
+    tooth("stado_like/reading/rows.py", "only what is over is told for good", "_one_task_over",
+          {"if not task.is_over or task.last is None:": "if task.last is None:"},
+          days.job_that_is_to_be_retried_is_in_no_day_file),
+    tooth("stado_like/reading/day_rows.py", "day rows go by the listing", "_row", {"if one.etag == etag": "if True"},
+          days.bucket_that_was_emptied_and_used_again_is_not_told_by_old_day_files),
     # ---- orders, and what a person wants
     tooth(f"{BUCKET}/order.py", "order in time", "_read", {"if not is_in_time(found):": "if False:"},
           ordered.order_of_ten_minutes_ago_stops_nothing),
