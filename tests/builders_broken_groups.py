@@ -8,7 +8,7 @@ from stado_like.bucket import checkpoints, entries
 from stado_like.bucket.bucket import Bucket
 from stado_like.job.checkpoint import Blob, Kept, Manifest, Piece, Ref
 from stado_like.job.checkpoint_keys import Shelf
-from tests.builders_broken import CASES as OTHERS
+from tests.builders_blocks import CASES as OTHERS
 from tests.builders_broken import Make
 from tests.builders_check import Yard
 from tests.builders_jobs import attempt, beat, claim, submit

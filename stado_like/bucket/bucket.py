@@ -107,20 +107,28 @@ class Bucket:
         key = keys.end(a)
         known = self._ends.get(key)
         if known is None:
-            found = self.read(End, key)
-            known = found.record if found is not None else self._carried_end(a)
-            if known is None:
-                return None
-            self.remember(key, known)
+            known = self._read_end(a, key)
+            if known is not None:
+                self.remember(key, known)
         return known
 
-    def _carried_end(self, a: AttemptId) -> End | None:
-        if a.n > 1:
-            return None
-        terms = self.block_terms(a.job)
+    def _read_end(self, a: AttemptId, key: str) -> End | None:
+        """Of a first attempt, its block speaks first: only what that gave back has a record of its own."""
+        asked = a.job in self._blocks or a.n > 1
+        if not asked:
+            found = self.read(End, key)
+            if found is not None:
+                return found.record
+        terms = self.block_terms(a.job) if a.n == 1 else None
         unit = blocks.unit_of(terms, a.rank) if terms is not None else None
-        whole = self.end(AttemptId(a.job, unit, 1)) if unit is not None else None
-        return blocks.unpacked(a, whole) if whole is not None else None
+        if unit is not None:
+            whole = self.end(AttemptId(a.job, unit, 1))
+            if whole is None or blocks.carries(whole, a.rank):
+                return blocks.unpacked(a, whole) if whole is not None else None
+        if not asked:
+            return None
+        found = self.read(End, key)
+        return found.record if found is not None else None
 
     def remember(self, key: str, end: End) -> None:
         if len(self._ends) >= ENDS_REMEMBERED:

@@ -111,6 +111,15 @@ def listed_of(j: JobId, rows: Iterable[Row]) -> Listed:
     return listed
 
 
+def one_now(bucket: Bucket, j: JobId, job: Job, terms: Terms, rank: int, listed: Listed) -> TaskNow:
+    """Where one rank stands, by itself or in its block."""
+    unit = blocks.unit_of(terms, rank)
+    if unit is None or bucket.end(AttemptId(j, unit, 1)) is not None:
+        return task_now(bucket, j, rank, listed)
+    released = was_released(bucket, j, job, terms, unit, listed)
+    return TaskNow(rank, None, 0, AttemptId(j, unit, 1) if released else None, released)
+
+
 def newest_traced(j: JobId, rank: int, listed: Listed) -> AttemptId:
     """The newest attempt of a rank that has a heartbeat or an end; the first one where there is none."""
     return keys.AttemptId(j, rank, max([1, *listed.ends.get(rank, ()), *listed.beats.get(rank, ())]))

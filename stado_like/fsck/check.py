@@ -18,7 +18,7 @@ from stado_like.bucket import load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
-from stado_like.fsck import bodies, indexes, picture, tasks, workers
+from stado_like.fsck import blocks, bodies, indexes, picture, tasks, workers
 from stado_like.fsck.checkpoints import check_checkpoints
 from stado_like.fsck.finding import Finding, Findings, found
 from stado_like.fsck.gangs import check_gangs
@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     tasks.ends_belong_to_a_rank,
     tasks.heartbeats_belong_to_an_attempt,
     tasks.budgets_are_spent_once,
+    blocks.blocks_tell_every_rank,
     indexes.entries_are_of_open_attempts,
     indexes.claims_are_of_open_attempts,
     indexes.orders_are_of_open_attempts,

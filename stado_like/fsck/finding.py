@@ -47,6 +47,8 @@ REMEDIES: Mapping[str, str] = {
     "end-beyond-job": _RECORDED,
     "heartbeat-ahead": "nothing: a hint, which no decision rests on",
     "budget-mismatch": _RECORDED,
+    "block-unclear": _RECORDED,
+    "end-twice": _RECORDED,
     # ---- the queue
     "entry-without-job": _DROP_ENTRY,
     "entry-beyond-job": _DROP_ENTRY,

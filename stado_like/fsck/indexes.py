@@ -28,7 +28,7 @@ def _entry(p: JobPicture, terms: Terms, key: str, a: AttemptId) -> Findings:
     assert p.job is not None
     if a.rank >= terms.units:
         yield found("entry-beyond-job", key, f"an entry of {a}; the job has {terms.tasks} tasks")
-    elif a.n in p.status.ends.get(a.rank, ()):
+    elif _has_ended(p, a):
         yield found("entry-of-ended", key, f"an entry of {a}, which has ended")
     elif a in p.traces.claims:
         yield found("entry-spent", key, f"an entry of {a}, which is claimed")
@@ -42,6 +42,10 @@ def _entry(p: JobPicture, terms: Terms, key: str, a: AttemptId) -> Findings:
             yield found("entry-misnamed", key, f"an entry of {a} under a name that is not its job's: {key}")
         elif key.startswith(keys.QUEUED_LATER) and a in _at_once(p):
             yield found("entry-twice", key, f"{a} waits in queued/later and in queued/open at once")
+
+
+def _has_ended(p: JobPicture, a: AttemptId) -> bool:
+    return a.n in p.status.ends.get(a.rank, ()) or p.status.units.get(a.rank, False)
 
 
 def _at_once(p: JobPicture) -> set[AttemptId]:
@@ -68,9 +72,9 @@ def claims_are_of_open_attempts(p: JobPicture) -> Findings:
             yield found("claim-without-job", key, f"a claim of {a}, and there is no such job")
         elif p.terms is None or a.rank in p.moving:
             continue
-        elif a.rank >= p.terms.tasks:
+        elif a.rank >= p.terms.units:
             yield found("claim-beyond-job", key, f"a claim of {a}; the job has {p.terms.tasks} tasks")
-        elif a.n in p.status.ends.get(a.rank, ()):
+        elif _has_ended(p, a):
             yield found("claim-of-ended", key, f"a claim of {a}, which has ended: it was not settled to the last step")
         elif _is_stray(p, a):
             yield found("claim-stray", key, f"a claim of {a}, which attempt {a.n - 1} did not ask for")
@@ -80,7 +84,7 @@ def claims_are_of_open_attempts(p: JobPicture) -> Findings:
 
 def orders_are_of_open_attempts(p: JobPicture) -> Findings:
     for key, a in sorted(p.traces.orders.items()):
-        if not p.is_there or a.n in p.status.ends.get(a.rank, ()):
+        if not p.is_there or _has_ended(p, a):
             what = "has ended" if p.is_there else "has no job"
             yield found("order-spent", key, f"an order about {a}, which {what}")
 
@@ -98,7 +102,7 @@ def decisions_are_carried_out(p: JobPicture) -> Findings:
             continue
         if rank not in p.traces.cancels:
             yield found("stop-without-index", keys.cancel_index(p.id, rank), f"task {rank} of {p.id} was stopped")
-        elif rank not in p.claimed and p.is_released(rank, p.terms):
+        elif here.open.rank == rank and rank not in p.claimed and p.is_released(rank, p.terms):
             sentence = f"task {rank} of {p.id} was stopped, and {here.open} still waits"
             yield found("stop-unfinished", keys.stop(p.id, rank), sentence)
 
@@ -108,14 +112,15 @@ def _verdict(p: JobPicture, terms: Terms) -> Findings:
     over = all(_has_ended_under_verdict(p, rank, terms) for rank in range(terms.tasks))
     if early and not over and None not in p.traces.cancels:
         yield found("verdict-without-index", keys.cancel_index(p.id), f"{p.id} has a verdict and is not over")
-    waiting = [
-        rank
-        for rank in range(terms.tasks)
-        if p.rank(rank).open is not None and rank not in p.claimed and not _never_released(p, rank, terms)
-    ]
+    waiting = [rank for rank in range(terms.tasks) if _still_waits(p, rank, terms)]
     if waiting:
         what = f"{len(waiting)} of its {terms.tasks} tasks still wait, rank {waiting[0]} first"
         yield found("cancel-unfinished", keys.verdict(p.id), f"{p.id} has a verdict, and {what}")
+
+
+def _still_waits(p: JobPicture, rank: int, terms: Terms) -> bool:
+    a = p.rank(rank).open
+    return a is not None and a.rank not in p.claimed and not _never_released(p, a.rank, terms)
 
 
 def _has_ended_under_verdict(p: JobPicture, rank: int, terms: Terms) -> bool:

@@ -18,8 +18,9 @@ from stado_like.bucket import entries, generations, load
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load import Listed
 from stado_like.errors import BadRecord, NewerRecord
+from stado_like.fsck import blocks as read_blocks
 from stado_like.fsck.finding import Finding, found
-from stado_like.job import keys
+from stado_like.job import blocks, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer, Verdict
 from stado_like.job.states import Decision
@@ -78,6 +79,9 @@ class JobPicture:
     moving: set[int] = field(default_factory=set)
     gang: dict[int, tuple[End, bool | None]] = field(default_factory=dict)
     """By rank, an end that left what follows to all members, as it stands, and whether the task goes on."""
+    units: dict[int, End] = field(default_factory=dict)
+    """The ends of blocks that were read; what they carry is in `ends`, and in `status` as if listed."""
+    carried: set[int] = field(default_factory=set)
     troubles: list[Finding] = field(default_factory=list)
     """Records that could not be read on the way."""
     _ranks: dict[int, Rank] = field(default_factory=dict)
@@ -87,7 +91,7 @@ class JobPicture:
     @property
     def has_status(self) -> bool:
         seen = self.status
-        return bool(seen.ends or seen.beats or seen.stops or seen.own or seen.strange)
+        return bool(seen.ends or seen.beats or seen.stops or seen.own or seen.strange or seen.units)
 
     @property
     def is_final(self) -> bool:
@@ -127,7 +131,8 @@ class JobPicture:
         if rank in self.moving:
             return Rank(rank, n, None, None, unknown=True)
         if n == 0:
-            return Rank(rank, 0, None, keys.AttemptId(self.id, rank, 1))
+            unit = self._open_unit(rank)
+            return Rank(rank, 0, None, keys.AttemptId(self.id, rank if unit is None else unit, 1))
         last = self.ends.get(keys.AttemptId(self.id, rank, n))
         if last is None:
             return Rank(rank, n, None, None, unknown=True)
@@ -137,11 +142,21 @@ class JobPicture:
             return Rank(rank, n, stands, following, unknown=goes_on is None)
         return Rank(rank, n, last, None if last.is_final else keys.AttemptId(self.id, rank, n + 1))
 
+    def _open_unit(self, rank: int) -> int | None:
+        """The block that carries a rank and has not ended."""
+        unit = blocks.unit_of(self.terms, rank) if self.terms is not None else None
+        return unit if unit is not None and not self.status.units.get(unit) else None
+
     def has_trace(self, rank: int) -> bool:
         """Whether anything shows that the rank was released: an end, a heartbeat, a claim, an entry of attempt 1."""
+        unit = self._open_unit(rank)
+        if unit is not None:
+            return self.has_trace(unit)
         return (
             rank in self.status.ends
             or rank in self.status.beats
+            or rank in self.status.units
+            or rank in self.status.given_back
             or rank in self.claimed
             or keys.AttemptId(self.id, rank, 1) in self.queued
         )
@@ -151,6 +166,9 @@ class JobPicture:
         together, when those are up: the very first tells for all."""
         if self.has_trace(rank) or lanes.is_first(terms, rank):
             return True
+        unit = self._open_unit(rank)
+        if unit is not None:
+            return self.is_released(unit, terms)
         before = lanes.predecessor(terms, rank)
         if before is not None:
             return self.lets_go(before, terms)
@@ -160,7 +178,8 @@ class JobPicture:
         """Whether this rank has released the one that follows it in its lane."""
         if terms.release_by_end:
             return before in self.status.ends and self.rank(before).is_over
-        return before in self.status.ends or before in self.status.beats or before in self.claimed
+        status = self.status
+        return before in status.ends or before in status.beats or before in status.units or before in self.claimed
 
 
 # ---- reading
@@ -172,15 +191,20 @@ def read(bucket: Bucket, p: JobPicture, *, every_end: bool) -> JobPicture:
     p.troubles.clear()
     p.ends.clear()
     p.gang.clear()
+    p.units.clear()
     p._ranks.clear()
     if p.is_there:
         _read_job(bucket, p)
     terms = p.terms
     p.ends_read = terms is not None and not p.is_dying and (every_end or not (terms.several and p.is_final))
+    if terms is not None and terms.block:
+        wanted = p.ends_read
+        read_blocks.set_aside(p, terms, lambda a: _end_at(bucket, p, a) if wanted else None)
     if p.ends_read:
         for rank, numbers in p.status.ends.items():
             for n in numbers:
-                _read_end(bucket, p, keys.AttemptId(p.id, rank, n))
+                if keys.AttemptId(p.id, rank, n) not in p.ends:
+                    _read_end(bucket, p, keys.AttemptId(p.id, rank, n))
         if terms is not None and terms.gang:
             _read_gang(bucket, p, terms)
     if terms is not None and p.has_verdict and not (terms.several and p.is_final):
@@ -205,14 +229,19 @@ def _read_job(bucket: Bucket, p: JobPicture) -> None:
 
 
 def _read_end(bucket: Bucket, p: JobPicture, a: AttemptId) -> None:
+    end = _end_at(bucket, p, a)
+    if end is not None:
+        p.ends[a] = end
+
+
+def _end_at(bucket: Bucket, p: JobPicture, a: AttemptId) -> End | None:
     key = keys.end(a)
     try:
         end = bucket.read(End, key)
     except BadRecord as bad:
         p.troubles.append(found("end-newer" if isinstance(bad, NewerRecord) else "end-unreadable", key, bad.message))
-        return
-    if end is not None:
-        p.ends[a] = end.record
+        return None
+    return end.record if end is not None else None
 
 
 def _read_gang(bucket: Bucket, p: JobPicture, terms: Terms) -> None:
@@ -247,7 +276,11 @@ def fresh(bucket: Bucket, j: JobId, known: Traces, *, every_end: bool) -> JobPic
     """
     there, buried = bucket.present(keys.job(j), keys.tombstone(j))
     opened = bucket.store.head(keys.open_index(j))
-    before = read(bucket, JobPicture(j, is_there=there, status=load.list_status(bucket, j)), every_end=every_end)
+    before = read(
+        bucket,
+        JobPicture(j, is_there=there, status=_status(bucket, j)),
+        every_end=every_end,
+    )
     before.traces.claims = {*known.claims, *_claims(bucket, j)}
     possible = sorted({*known.entries, *_entry_keys(before)})
     seen = [key for key, is_there in zip(possible, bucket.present(*possible), strict=True) if is_there]
@@ -267,7 +300,7 @@ def fresh(bucket: Bucket, j: JobId, known: Traces, *, every_end: bool) -> JobPic
             if (buried or not there or (every_end and prefix in known.data)) and bucket.store.list(prefix, limit=1).rows
         },
     )
-    after = JobPicture(j, is_there=there, status=load.list_status(bucket, j), traces=traces)
+    after = JobPicture(j, is_there=there, status=_status(bucket, j), traces=traces)
     read(bucket, after, every_end=every_end)
     after.moving = {
         rank
@@ -275,6 +308,11 @@ def fresh(bucket: Bucket, j: JobId, known: Traces, *, every_end: bool) -> JobPic
         if before.status.ends.get(rank, set()) != after.status.ends.get(rank, set())
     }
     return after
+
+
+def _status(bucket: Bucket, j: JobId) -> Listed:
+    """With the rows of blocks among those of ranks: `read` sorts them out, and minds those that cannot be read."""
+    return load.listed_of(j, list_all(bucket.store, keys.status_of(j)))
 
 
 def _entry_keys(p: JobPicture) -> Iterator[str]:

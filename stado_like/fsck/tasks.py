@@ -28,14 +28,16 @@ def open_attempts_can_be_found(p: JobPicture) -> Findings:
     will look at it again. Under a decision to stop it, `decisions_are_carried_out` speaks of it."""
     if p.job is None or p.terms is None or p.is_final or p.is_dying or p.has_verdict:
         return
+    told: set[keys.AttemptId] = set()
     for rank in range(p.terms.tasks):
         here = p.rank(rank)
-        if here.open is None or rank in p.status.stops or _is_somewhere(p, here):
+        if here.open is None or rank in p.status.stops or here.open in told or _is_somewhere(p, here):
             continue
-        if here.n or lanes.is_first(p.terms, rank):
+        told.add(here.open)  # a block is open for all of its ranks
+        if here.n or lanes.is_first(p.terms, here.open.rank) or rank in p.status.given_back:
             yield _lost(p.job, p.terms, here)
         elif p.is_released(rank, p.terms):
-            before = lanes.predecessor(p.terms, rank)
+            before = lanes.predecessor(p.terms, here.open.rank)
             why = f"rank {before} of its lane let it go" if before is not None else "others of its group were released"
             yield found(
                 "rank-not-released",
@@ -45,7 +47,8 @@ def open_attempts_can_be_found(p: JobPicture) -> Findings:
 
 
 def _is_somewhere(p: JobPicture, here: Rank) -> bool:
-    return here.open in p.queued or p.claimed.get(here.rank, 0) >= max(1, here.n)
+    held = here.rank if here.open is None else here.open.rank
+    return here.open in p.queued or p.claimed.get(held, 0) >= max(1, here.n)
 
 
 def _lost(job: Job, terms: Terms, here: Rank) -> Finding:
@@ -61,7 +64,7 @@ def lanes_release_in_order(p: JobPicture) -> Findings:
     if p.terms is None or not p.terms.several or not p.ends_read or p.is_dying:
         return
     for rank in sorted(_traced(p)):
-        before = lanes.predecessor(p.terms, rank) if rank < p.terms.tasks else None
+        before = lanes.predecessor(p.terms, rank) if rank < p.terms.units else None
         if before is None or p.rank(before).unknown or p.lets_go(before, p.terms):
             continue
         why = "has no final end" if p.terms.release_by_end else "was neither claimed nor ended"
@@ -84,7 +87,7 @@ def groups_release_in_order(p: JobPicture) -> Findings:
 
 
 def _traced(p: JobPicture) -> set[int]:
-    return {*p.status.ends, *p.status.beats, *p.claimed, *(a.rank for a in p.queued)}
+    return {*p.status.ends, *p.status.beats, *p.status.units, *p.claimed, *(a.rank for a in p.queued)}
 
 
 def _trace_of(p: JobPicture, rank: int) -> str:
@@ -92,8 +95,10 @@ def _trace_of(p: JobPicture, rank: int) -> str:
         return keys.end(keys.AttemptId(p.id, rank, min(p.status.ends[rank])))
     if rank in p.claimed:
         return keys.running(keys.AttemptId(p.id, rank, p.claimed[rank]))
+    if p.status.units.get(rank):
+        return keys.end(keys.AttemptId(p.id, rank, 1))
     entry = next((key for key, a in p.traces.entries.items() if a.rank == rank), None)
-    return entry or keys.heartbeat(keys.AttemptId(p.id, rank, min(p.status.beats[rank])))
+    return entry or keys.heartbeat(keys.AttemptId(p.id, rank, min(p.status.beats.get(rank, {1}))))
 
 
 def ends_are_numbered_without_gaps(p: JobPicture) -> Findings:

@@ -27,7 +27,7 @@ from stado_like.bucket.load import Listed, TaskNow
 from stado_like.bucket.settle import verdict_reason
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord, NotFound
-from stado_like.job import keys, labels, reasons, rollup
+from stado_like.job import blocks, keys, labels, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, Change, End, Final, Heartbeat, Job, Verdict
 from stado_like.job.rollup import Rolled
@@ -60,6 +60,8 @@ class Reading:
     around: Surroundings
     claims: frozenset[int]
     """Ranks of a several-task job whose open attempt may be claimed, by one listing."""
+    lives: dict[AttemptId, Live | None] = field(default_factory=dict)
+    """What the holders of blocks say, each asked once."""
     hint: Found[Waiting] | None = None
     """Why it waits, as a tick noted it."""
     groups: dict[str, str] = field(default_factory=dict)
@@ -107,8 +109,9 @@ def read_task(bucket: Bucket, j: JobId, rank: int) -> TaskView:
     now = bucket.now()
     if reading.final is not None and rank not in reading.listed.ends:
         return _labelled(reading, _never_ran(reading, rank))
-    task = load.task_now(bucket, j, rank, reading.listed)
-    if task.last is None and not _traced(reading, rank) and waiting.is_unreleased(reading, rank):
+    task = load.one_now(bucket, j, reading.job, reading.terms, rank, reading.listed)
+    alone = task.last is None and not reading.terms.block
+    if alone and not _traced(reading, rank) and waiting.is_unreleased(reading, rank):
         task = TaskNow(rank, None, 0, None, released=False)
     return _labelled(reading, _task(reading, task, now, first_waiting=True))
 
@@ -133,6 +136,8 @@ def _open(bucket: Bucket, j: JobId, around: Surroundings | None, listed: Listed 
     if job is None or (not listed.goes_on and any(bucket.present(keys.tombstone(j)))):
         raise no_such_job(bucket, Meant(j.workspace, j.name, j.k))
     terms = bucket.terms(job)
+    if terms.block:
+        load.open_blocks(bucket, j, terms, listed)
     final = bucket.final(j) if terms.several else None
     over = final is not None
     verdict = bucket.verdict(j) if "verdict" in listed.own and not over else None
@@ -140,7 +145,7 @@ def _open(bucket: Bucket, j: JobId, around: Surroundings | None, listed: Listed 
     if terms.several and not over:
         claims = frozenset(a.rank for a in claimed(bucket, keys.running_of(j)))
     hint = _hint(bucket, j) if "waiting" in listed.own else None
-    return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims, hint)
+    return Reading(bucket, j, job, terms, listed, final, verdict, around or Surroundings(bucket), claims, hint=hint)
 
 
 def _hint(bucket: Bucket, j: JobId) -> Found[Waiting] | None:
@@ -245,7 +250,7 @@ def _task(
             answer=last.answer,
             collected=last.collected,
         )
-    live = _live(reading, task.open, beat, now) if task.open is not None else None
+    live = _live(reading, rank, task.open, beat) if task.open is not None else None
     if live is None:
         live_view = waiting.why(reading, task, first=first_waiting, now=now)
         state, reason, restart_at = TaskState.PENDING, live_view.reason, live_view.restart_at
@@ -320,17 +325,27 @@ def _attempt_of_live(n: int, live: Live) -> AttemptView:
 # ---- what is held now
 
 
-def _live(reading: Reading, a: AttemptId, beat: Found[Heartbeat] | None, now: float) -> Live | None:
-    """What the holder of an open attempt says, or None when nobody holds it."""
-    bucket = reading.bucket
-    if beat is None and a.n in reading.listed.beats.get(a.rank, ()):
+def _live(reading: Reading, rank: int, a: AttemptId, beat: Found[Heartbeat] | None) -> Live | None:
+    """What the holder of a rank's open attempt, or of its block, says; None when nobody holds it."""
+    if not blocks.is_unit(reading.terms, a.rank):
+        live = _said_live(reading, a, beat)
+    else:
+        if a not in reading.lives:
+            reading.lives[a] = _said_live(reading, a, beat)
+        live = reading.lives[a]
+    return under_stop(reading, rank, live) if live is not None else None
+
+
+def _said_live(reading: Reading, a: AttemptId, beat: Found[Heartbeat] | None) -> Live | None:
+    bucket, listed = reading.bucket, reading.listed
+    if beat is None and (a.n in listed.beats.get(a.rank, ()) or a.rank in listed.units):
         beat = bucket.heartbeat(a)
     if beat is not None:
-        return under_stop(reading, a.rank, of_heartbeat(beat))
+        return of_heartbeat(beat)
     if reading.terms.several and a.rank not in reading.claims:
         return None
     claim = bucket.claim(a)
-    return None if claim is None else under_stop(reading, a.rank, of_claim(claim, reading.terms.for_rank(a.rank).ttl_s))
+    return None if claim is None else of_claim(claim, reading.terms.for_rank(a.rank).ttl_s)
 
 
 def under_stop(reading: Reading, rank: int, live: Live) -> Live:

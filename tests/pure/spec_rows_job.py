@@ -78,6 +78,7 @@ JOB_ROWS: list[Row] = [
     part("spec.array", ABSENT, {"size": 1, "max_parallel": 0}),
     whole("spec.array.size", REQUIRED, 1, 10_000, beside={"spec.array": {}}),
     whole("spec.array.max_parallel", 0, 0, 10_000, beside={"spec.array.size": 10_000}),
+    whole("spec.array.block", ABSENT, 1, 256, beside={"spec.array.size": 10_000}),
     Row(
         "spec.array.indices",
         ABSENT,
