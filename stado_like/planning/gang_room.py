@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from stado_like.job import reasons_placement as says
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Running, Spot, Unit
 from stado_like.planning.fit import Kept, Machine, copies, why_not
-from stado_like.planning.rooms import NOWHERE, Rooms, what_it_says
-from stado_like.planning.topology import Assigned, Unassigned, assign
+from stado_like.planning.packing import Room
+from stado_like.planning.rooms import Kind, Rooms, what_it_says
+from stado_like.planning.topology import Assigned, Everyone, Seen, Unassigned, assign, counted
 
 OFFERED = 256
 NO_RULE = Near()
@@ -42,6 +44,8 @@ class GangRooms:
         self._full: set[tuple[object, ...]] = set()
         self._never: dict[tuple[object, ...], bool] = {}
         self._cursors: dict[tuple[object, ...], int] = {}
+        self._seen: dict[tuple[object, ...], Seen] = {}
+        self.everyone = Everyone(rooms.machines)
 
     def is_plain(self, unit: Unit, members: Sequence[Member]) -> bool:
         """One task that may be anywhere: no question of topology."""
@@ -65,17 +69,12 @@ class GangRooms:
         shape = self._shape(unit, bits)
         if shape is not None and shape in self._full:
             return None
-        found: Assigned | Unassigned | None = None
-        offered = self._offered(unit)
-        if self._is_loose(unit):
-            need = unit.least or len(unit.members)
-            ask = unit.members[0].ask
-            if not _hold([one.machine for one in offered], ask, need, kept):
-                offered = []
-            elif len(offered) > OFFERED:
-                found = assign(unit, offered[:OFFERED], self._now, kept=kept)
-        if offered and not isinstance(found, Assigned):
-            found = assign(unit, offered, self._now, kept=kept)
+        seen = self._seen_by(unit, shape)
+        found = self._on_the_first(unit, kept, seen) if self._is_loose(unit) else None
+        if found is None:
+            offered = self._offered(unit)
+            if offered:
+                found = assign(unit, offered, self._now, kept=kept, seen=seen)
         if isinstance(found, Assigned):
             return found
         if found is not None and found.could_start_looser is not None:
@@ -90,20 +89,47 @@ class GangRooms:
         alike = all(one.ask is first or one.ask == first for one in unit.members)
         return alike and unit.near == NO_RULE and not unit.avoid and unit.job not in self._has_tasks
 
+    def _seen_by(self, unit: Unit, shape: tuple[object, ...] | None) -> Seen:
+        """What units alike in what they ask, and in the rules about single machines, learnt before."""
+        if shape is None:
+            return Seen(self.everyone)
+        asked = _counted(unit.members)
+        if len(asked) == 1:
+            asked = ((asked[0][0], counted(len(unit.members))),)
+        alike = (asked, unit.near.spread, unit.near.keep_within)
+        found = self._seen.get(alike)
+        if found is None:
+            found = self._seen[alike] = Seen(self.everyone, alone=True)
+        return found
+
+    def _on_the_first(self, unit: Unit, kept: Mapping[str, Kept], seen: Seen) -> Assigned | Unassigned | None:
+        """Where a unit without any rule may start among the first machines with room for a member. None: not told."""
+        ask, need = unit.members[0].ask, unit.least or len(unit.members)
+        first = [self._bare[i] for i in islice(self._rooms.free(ask, self._start(ask)), OFFERED)]
+        if _hold((one.machine for one in first), ask, need, kept):
+            found = assign(unit, first, self._now, kept=kept, seen=seen)
+            if isinstance(found, Assigned):
+                return found
+        if len(first) < OFFERED or not _hold((self._rooms.machines[i] for i in self._all(ask)), ask, need, kept):
+            return Unassigned("")  # these are all that there are, or all of them do not hold it
+        return None
+
     def _offered(self, unit: Unit) -> list[Spot]:
         """Machines with room for one member at least. All of them for a unit with tasks that run (where those are
         counts), and for one that may rather wait for what is in use now."""
         if unit.job in self._has_tasks or unit.near.patience_s:
             return self.spots
-        ask = _least_of(unit.members)
-        said = what_it_says(ask)
-        found = []
-        i = first = self._rooms.first_free(ask, self._cursors.get(said, 0))
-        while i != NOWHERE:
-            found.append(self._bare[i])
-            i = self._rooms.first_free(ask, i + 1)
-        self._cursors[said] = first if first != NOWHERE else len(self.spots)
-        return found
+        return [self._bare[i] for i in self._all(_least_of(unit.members))]
+
+    def _all(self, ask: Ask) -> list[int]:
+        return self._rooms.all_free(ask, self._start(ask))
+
+    def _start(self, ask: Ask) -> int:
+        """Before this one no machine has room for the ask: room only shrinks."""
+        said = what_it_says(ask, apart=False)
+        first = next(self._rooms.free(ask, self._cursors.get(said, 0)), len(self.spots))
+        self._cursors[said] = first
+        return first
 
     def _shape(self, unit: Unit, bits: int) -> tuple[object, ...] | None:
         if unit.avoid or unit.job in self._has_tasks:
@@ -125,25 +151,38 @@ class GangRooms:
 
     # ---- at another time
 
-    def assign(self, unit: Unit, members: Sequence[Member], spots: Sequence[Spot]) -> Mapping[AttemptId, str] | None:
-        """Where these members would go on the given machines, whatever the unit would rather wait for."""
+    def assign(
+        self, unit: Unit, members: Sequence[Member], spots: Sequence[Spot], rooms: dict[str, Room] | None = None
+    ) -> Mapping[AttemptId, str] | None:
+        """Where these members would go on the given machines, whatever the unit would rather wait for. `rooms`: of the
+        same question about other spots."""
         near = replace(unit.near, patience_s=0) if unit.near.patience_s else unit.near
-        found = assign(replace(unit, members=tuple(members), least=0, near=near), spots, self._now)
+        seen = Seen(self.everyone, {} if rooms is None else rooms, alone=unit.job not in self._has_tasks)
+        found = assign(replace(unit, members=tuple(members), least=0, near=near), spots, self._now, seen=seen)
         return found.where if isinstance(found, Assigned) else None
 
-    def never(self, unit: Unit, members: Sequence[Member], could_use: Sequence[int]) -> bool:
-        """Whether it could not start even if nothing ran on these machines; by shape, where that answers for all."""
+    def never(self, unit: Unit, members: Sequence[Member], kinds: Sequence[Kind]) -> bool:
+        """Whether it could not start even if nothing ran anywhere; by shape, where that answers for all."""
         whole = replace(unit, members=tuple(members))
         if self._is_loose(whole):
-            return not _hold([self._rooms.emptied[i] for i in could_use], members[0].ask, len(members), {})
+            emptied = self._rooms.emptied
+            able = (emptied[i] for i in self._rooms.ever_one_by_one(kinds[0]))
+            return not _hold(able, members[0].ask, len(members), {})
         shape = self._shape(whole, 0)
         if shape is None or shape not in self._never:
-            empty = [with_machine(self._rooms.spots[i], self._rooms.emptied[i], ()) for i in could_use]
+            spots, emptied, avoid = self._rooms.spots, self._rooms.emptied, unit.avoid
+            empty = [with_machine(spots[i], emptied[i], ()) for i in self.could_use(kinds, avoid)]
             answer = self.assign(unit, members, empty) is None
             if shape is None:
                 return answer
             self._never[shape] = answer
         return self._never[shape]
+
+    def could_use(self, kinds: Sequence[Kind], avoid: frozenset[str]) -> Sequence[int]:
+        """The machines that could take work of one of these kinds if nothing ran on them."""
+        ever = [self._rooms.ever(kind) for kind in kinds]
+        found = ever[0] if len(ever) == 1 else sorted(set().union(*ever))
+        return [i for i in found if self._rooms.machines[i].worker not in avoid] if avoid else found
 
 
 def _hold(machines: Iterable[Machine], ask: Ask, need: int, kept: Mapping[str, Kept]) -> bool:
@@ -169,6 +208,6 @@ def _least_of(members: Iterable[Member]) -> Ask:
     )
 
 
-def _counted(members: Iterable[Member]) -> tuple[object, ...]:
+def _counted(members: Iterable[Member]) -> tuple[tuple[object, int], ...]:
     """The members by what they say, and how many."""
     return tuple(Counter(what_it_says(member.ask, apart=False) for member in members).items())

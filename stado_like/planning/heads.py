@@ -18,6 +18,7 @@ from stado_like.planning.board import Board, Hold, Member, Running, Unit
 from stado_like.planning.fit import Kept, Machine, fits
 from stado_like.planning.gang_room import GangRooms, with_machine
 from stado_like.planning.holds import at_start, ends_in_time, fits_beside, holds_for, kept_now, known_end
+from stado_like.planning.packing import Room
 from stado_like.planning.rooms import NOWHERE, Kind, Rooms
 
 MOMENTS = 256
@@ -51,6 +52,8 @@ class Heads:
         """By machine: the head of whatever waits and could use it."""
         self._then: dict[int, Machine] = {}
         self._whereabouts: dict[AttemptId, str] | None = None
+        self._kept: dict[int, dict[str, Kept]] = {}
+        """What `kept` answered since the last change of a held machine."""
 
     # ---- who may pass
 
@@ -69,12 +72,15 @@ class Heads:
             return True
         return fits_beside(held[0], ask, self.then(i))
 
-    def kept(self, bits: int) -> dict[str, Kept]:
+    def kept(self, bits: int) -> Mapping[str, Kept]:
         """What must stay free now, by worker, of work that passes only the heads in `bits`."""
-        found = {}
-        for i, (hold, number) in self.held.items():
-            if not bits >> number & 1:
-                found[hold.worker] = kept_now(hold, self._rooms.machines[i], self.then(i))
+        found = self._kept.get(bits)
+        if found is None:
+            found = self._kept[bits] = {
+                hold.worker: kept_now(hold, self._rooms.machines[i], self.then(i))
+                for i, (hold, number) in self.held.items()
+                if not bits >> number & 1
+            }
         return found
 
     def worker_of(self, task: Running) -> str:
@@ -89,7 +95,9 @@ class Heads:
         return self._then[i]
 
     def took(self, i: int) -> None:
-        self._then.pop(i, None)
+        if i in self.held:
+            self._then.pop(i, None)
+            self._kept.clear()
 
     # ---- who is one
 
@@ -109,6 +117,7 @@ class Heads:
         if head is not None:
             number = len(self.all)
             self.all.append(head)
+            self._kept.clear()
             for hold in head.holds:
                 self.held[self._rooms.index[hold.worker]] = (hold, number)
         owner = head or behind
@@ -155,7 +164,7 @@ class Heads:
         chosen = set(machines)
         spots = [with_machine(self._rooms.spots[i], self._rooms.machines[i]) for i in machines]
         others = [spot for i, spot in enumerate(self._rooms.spots) if i not in chosen]
-        return preemption.victims(unit, spots, self._board.now, others=others)
+        return preemption.victims(unit, spots, self._board.now, others=others, everyone=self._gangs.everyone)
 
     def _holds(self, unit: Unit, where: Where, starts_at: float) -> tuple[Hold, ...]:
         on = {worker: self._rooms.machines[self._rooms.index[worker]] for worker in set(where.values())}
@@ -180,6 +189,7 @@ class _Search:
         self, rooms: Rooms, gangs: GangRooms, unit: Unit, members: Sequence[Member], could_use: Sequence[int]
     ) -> None:
         self._rooms, self._gangs, self._unit, self._members = rooms, gangs, unit, members
+        self._seen: dict[str, Room] = {}
         self._endless = {i: sum(known_end(one) == float("inf") for one in rooms.running(i)) for i in could_use}
 
     def _fits(self, machines: Sequence[int], goes: Callable[[int, Running], bool]) -> Where | None:
@@ -195,7 +205,7 @@ class _Search:
             left = tuple(task for task in rooms.running(i) if not goes(i, task))
             then = rooms.without(i, lambda task, at=i: goes(at, task))  # type: ignore[misc]
             spots.append(with_machine(rooms.spots[i], then, left))
-        return self._gangs.assign(self._unit, self._members, spots)
+        return self._gangs.assign(self._unit, self._members, spots, self._seen)
 
     def on_empty(self, machines: Sequence[int]) -> Where | None:
         return self._fits(machines, lambda i, task: True)

@@ -17,7 +17,8 @@ from stado_like.planning.fit import Machine, copies, taking
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A machine that may be used, and how many members of each kind it takes alone."""
+    """A machine that may be used, and how many members of each kind it takes alone. Of one kind it may be more than
+    there are members."""
 
     machine: Machine
     counts: tuple[int, ...]
@@ -27,6 +28,10 @@ class Room:
     """Its name at the level over which the run is spread."""
     within: str = ""
     """Its name at the level within which the run is kept."""
+
+    @property
+    def takes_any(self) -> bool:
+        return any(self.counts)
 
     @property
     def order(self) -> tuple[bool, int, int, int, str]:
@@ -114,7 +119,7 @@ def _counted(rooms: Sequence[Room], kind: Kind, rules: Rules) -> Packed:
         takes = min(room.counts[0], left - max(0, fewest - opened - 1)) if not room.used else min(room.counts[0], left)
         if takes == left and not room.used:
             smaller = [one for one in by_room[position:] if one.counts[0] >= left and not one.used]
-            room = min(smaller, key=lambda one: (one.counts[0], one.order))
+            room = min(smaller, key=lambda one: (min(one.counts[0], wanted), one.order))
         if takes > 0:
             chosen.append((room, takes))
             left -= takes

@@ -184,13 +184,13 @@ class _Pass:
         if head is not None and (self.told.knows(unit) or plain):
             self.told.behind(unit, head)
             return
-        could_use = self._could_use(unit, kinds)
-        if not could_use or (not plain and self.gangs.never(unit, members, could_use)):
+        if self._never(unit, members, kinds):
             self.told.no_machine(unit, whole)
             return
         if head is not None:
             self.told.behind(unit, head)
             return
+        could_use = self.gangs.could_use(kinds, unit.avoid)
         made = self.heads.make(replace(unit, members=tuple(members), least=0), members, could_use)
         if made is None:
             self._behind_or_never(unit, whole, could_use)
@@ -205,12 +205,13 @@ class _Pass:
         else:
             self.told.no_machine(unit, whole)
 
-    def _could_use(self, unit: Unit, kinds: Sequence[Kind]) -> list[int]:
-        """The machines that could take one of its members if nothing ran on them."""
-        found = sorted({i for kind in kinds for i in self.rooms.ever(kind)})
+    def _never(self, unit: Unit, members: Sequence[Member], kinds: Sequence[Kind]) -> bool:
+        """Whether no machines could ever take it."""
         if unit.avoid:
-            found = [i for i in found if self.rooms.machines[i].worker not in unit.avoid]
-        return found
+            nowhere = not self.gangs.could_use(kinds, unit.avoid)
+        else:
+            nowhere = all(self.rooms.first_ever(kind) == NOWHERE for kind in kinds)
+        return nowhere or (not self.gangs.is_plain(unit, members) and self.gangs.never(unit, members, kinds))
 
     def _shape(self, unit: Unit) -> None:
         """A total that is not split yet. It is split by the room there is; then its room is left alone, since it comes

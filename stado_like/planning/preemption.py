@@ -19,6 +19,7 @@ from stado_like.job.ids import AttemptId, JobId
 from stado_like.planning.board import Running, Spot, Unit
 from stado_like.planning.leaving import leaving
 from stado_like.planning.moments import clock
+from stado_like.planning.topology import Everyone
 from stado_like.planning.victim_search import Group, Search
 
 
@@ -32,14 +33,17 @@ class Eviction:
     protected: tuple[str, ...] = ()
 
 
-def victims(unit: Unit, spots: Sequence[Spot], now: float, *, others: Iterable[Spot] = ()) -> Eviction | None:
+def victims(
+    unit: Unit, spots: Sequence[Spot], now: float, *, others: Iterable[Spot] = (), everyone: Everyone | None = None
+) -> Eviction | None:
     """How the unit can start on these machines. None: not by stopping anybody that may be stopped for it.
 
-    `others`: machines that it cannot use. Members of gangs may run there, which are stopped with the rest.
+    `others`: machines that it cannot use. Members of gangs may run there, which are stopped with the rest. `everyone`:
+    both, where much is asked about them.
     """
     coming = [_without_stopping(spot) for spot in sorted(spots, key=lambda one: one.machine.worker)]
     groups = _groups(unit, coming, others, now)
-    search = Search(unit, coming, now)
+    search = Search(unit, coming, now, everyone or Everyone())
     where = search.where(())
     if where is not None:
         return Eviction(where=where)

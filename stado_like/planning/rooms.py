@@ -4,21 +4,24 @@ A plan may look at a hundred thousand tasks and five thousand machines, so neith
 other. Three observations make that unnecessary. Within one plan room only shrinks: a machine that did not fit an ask
 once never will, so each kind of ask keeps its place in the row of machines (`Kind.cursors`). Asks that say the same
 share one kind. And a tree over the row, whose nodes hold the most cores, memory and GPUs below them, leads past
-machines without room.
+machines without room. Which machines could take an ask at all is one pass over plain numbers, and one question for each
+kind of machine (`traits`).
 
 The row begins with machines that have few GPUs, so that work without GPUs keeps off those that do.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Running, Spot
 from stado_like.planning.fit import Machine, fits, settled, taking
 from stado_like.planning.leaving import leaving
+from stado_like.planning.traits import Trait, is_answered_by_traits, trait_of
 
 NOWHERE = -1
 
@@ -29,7 +32,10 @@ class Ever:
 
     first: int | None = None
     all: tuple[int, ...] | None = None
-    all_claimed: bool = False
+    unclaimed: int = 0
+    """The first that nothing ahead could use, if it is not before this one; `NOWHERE`: there is none any more."""
+    by_trait: dict[int, bool] = field(default_factory=dict)
+    """What machines of a trait answer."""
 
 
 @dataclass(slots=True)
@@ -58,6 +64,9 @@ class Rooms:
         self._by_object: dict[int, Kind] = {}
         self._ever: dict[tuple[object, ...], Ever] = {}
         self._named, self._labelled = self._catalogue()
+        numbers: dict[Trait, int] = {}
+        self._traits = [numbers.setdefault(trait_of(machine), len(numbers)) for machine in self.emptied]
+        """By machine, when nothing runs on it: the number of its trait."""
 
     def _catalogue(self) -> tuple[Mapping[str, set[int]], Mapping[tuple[str, str], set[int]]]:
         named: defaultdict[str, set[int]] = defaultdict(set)
@@ -101,46 +110,70 @@ class Rooms:
         """The first machine from `start` on with room in numbers for the kind, of which `may` is true."""
         return self._search(self._free, kind, start, may)
 
-    def first_free(self, ask: Ask, start: int) -> int:
-        """The first machine from `start` on with room in numbers for the ask."""
-        return self._free.first(start, ask)
+    def free(self, ask: Ask, start: int = 0) -> Iterator[int]:
+        """The machines from `start` on with room in numbers for the ask, one by one."""
+        i = self._free.first(start, ask)
+        while i != NOWHERE:
+            yield i
+            i = self._free.first(i + 1, ask)
+
+    def all_free(self, ask: Ask, start: int = 0) -> list[int]:
+        """All of those."""
+        return self._free.all(start, ask)
 
     def _search(self, tree: Tree, kind: Kind, start: int, may: Callable[[int], bool]) -> int:
         ask = kind.ask
         if kind.only is not None:
-            return next((i for i in kind.only if i >= start and tree.has(i, ask) and may(i)), NOWHERE)
+            return next((i for i in tree.among(kind.only, start, ask) if may(i)), NOWHERE)
         i = tree.first(start, ask)
         while i != NOWHERE and not may(i):
             i = tree.first(i + 1, ask)
         return i
 
+    def _takes_when_empty(self, kind: Kind, i: int) -> bool:
+        """Of a machine with its names, its labels and room in numbers."""
+        if not is_answered_by_traits(kind.ask):
+            return fits(self.emptied[i], kind.ask)
+        trait, known = self._traits[i], kind.ever.by_trait
+        if trait not in known:
+            known[trait] = fits(self.emptied[i], kind.ask)
+        return known[trait]
+
     def first_ever(self, kind: Kind) -> int:
         """The first machine that could take the kind if nothing ran on it."""
         if kind.ever.first is None:
-            kind.ever.first = self._search(self._most, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
+            kind.ever.first = self._search(self._most, kind, 0, lambda i: self._takes_when_empty(kind, i))
         return kind.ever.first
 
     def unclaimed(self, kind: Kind) -> bool:
         """Whether it could use a machine that nothing ahead of it in the queue could."""
-        if kind.ever.all_claimed:
-            return False
-        found = self._search(self._unclaimed, kind, 0, lambda i: fits(self.emptied[i], kind.ask))
-        kind.ever.all_claimed = found == NOWHERE
-        return found != NOWHERE
+        ever = kind.ever
+        if ever.unclaimed != NOWHERE:
+            may = lambda i: self._takes_when_empty(kind, i)  # noqa: E731
+            ever.unclaimed = self._search(self._unclaimed, kind, ever.unclaimed, may)
+        return ever.unclaimed != NOWHERE
 
     def claim(self, i: int) -> None:
         """Something that waits could use the machine."""
         self._unclaimed.close(i)
 
     def ever(self, kind: Kind) -> tuple[int, ...]:
-        """All of those."""
+        """All machines that could take the kind if nothing ran on them, in the row's order."""
         if kind.ever.all is None:
-            found, i = [], self.first_ever(kind)
-            while i != NOWHERE:
-                found.append(i)
-                i = self._search(self._most, kind, i + 1, lambda at: fits(self.emptied[at], kind.ask))
-            kind.ever.all = tuple(found)
+            tree, ask = self._most, kind.ask
+            able = tree.all(0, ask) if kind.only is None else tree.among(kind.only, 0, ask)
+            kind.ever.all = tuple(i for i in able if self._takes_when_empty(kind, i))
         return kind.ever.all
+
+    def ever_one_by_one(self, kind: Kind) -> Iterator[int]:
+        """The same, for whoever stops early."""
+        if kind.ever.all is not None:
+            yield from kind.ever.all
+            return
+        i = self.first_ever(kind)
+        while i != NOWHERE:
+            yield i
+            i = self._search(self._most, kind, i + 1, lambda at: self._takes_when_empty(kind, at))
 
     # ---- filling
 
@@ -219,11 +252,21 @@ class Tree:
         self._cpu[node] = self._memory[node] = self._gpus[node] = -1
         self._above(node)
 
-    def has(self, i: int, ask: Ask) -> bool:
-        node = self._size + i
-        gpus = 0 if ask.gpu_kind.share_gb else ask.gpus
-        enough = self._cpu[node] >= ask.cpu_millis and self._memory[node] >= ask.memory_bytes
-        return enough and self._gpus[node] >= gpus
+    def among(self, machines: Sequence[int], start: int, ask: Ask) -> Iterator[int]:
+        """Those of some machines, in the row's order, from `start` on with so much free."""
+        cpu, memory, gpus = ask.cpu_millis, ask.memory_bytes, 0 if ask.gpu_kind.share_gb else ask.gpus
+        most_cpu, most_memory, most_gpus, size = self._cpu, self._memory, self._gpus, self._size
+        for at in range(bisect_left(machines, start), len(machines)):
+            node = size + machines[at]
+            if most_cpu[node] >= cpu and most_memory[node] >= memory and most_gpus[node] >= gpus:
+                yield machines[at]
+
+    def all(self, start: int, ask: Ask) -> list[int]:
+        """Every machine from `start` on with so much free."""
+        cpu, memory, gpus = ask.cpu_millis, ask.memory_bytes, 0 if ask.gpu_kind.share_gb else ask.gpus
+        first, after = self._size + start, self._size + self._count
+        rows = zip(self._cpu[first:after], self._memory[first:after], self._gpus[first:after], strict=True)
+        return [i for i, (c, m, g) in enumerate(rows, start) if c >= cpu and m >= memory and g >= gpus]
 
     def first(self, start: int, ask: Ask) -> int:
         """The first machine from `start` on with so much free, or `NOWHERE`."""

@@ -10,6 +10,7 @@ member, and sorts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,15 +19,17 @@ from typing import Final
 
 from stado_like.job import reasons
 from stado_like.job import reasons_placement as says
-from stado_like.job.ids import AttemptId
+from stado_like.job.ids import AttemptId, JobId
 from stado_like.planning.board import Spot, Unit
-from stado_like.planning.fit import Kept, Machine, copies
+from stado_like.planning.counts import Counts, sorts_of
+from stado_like.planning.fit import Kept, Machine
 from stado_like.planning.leaving import leaving
 from stado_like.planning.networks import NODE, Network, allowed, name_at, name_on
 from stado_like.planning.packing import Kind, Packed, Room, Rules, kinds_of, pack
 from stado_like.planning.unassigned import Outside, why_outside
 
 NOBODY: Final[Mapping[str, Kept]] = MappingProxyType({})
+COUNTED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +55,47 @@ class Unassigned:
         return self.explain()
 
 
+class Everyone:
+    """All machines that many questions are about: what of them never changes."""
+
+    def __init__(self, machines: Iterable[Machine] = ()) -> None:
+        self._machines = tuple(machines)
+        self._names: dict[tuple[int, int], Mapping[str, str]] = {}
+        self.sorts = sorts_of(self._machines)
+
+    def __bool__(self) -> bool:
+        return bool(self._machines)
+
+    def named(self, rank: int, gbps: int) -> Mapping[str, str]:
+        """By worker, of those that are on a network of that rank: its name."""
+        found = self._names.get((rank, gbps))
+        if found is None:
+            found = self._names[rank, gbps] = _named(self._machines, rank, gbps)
+        return found
+
+
+@dataclass(slots=True)
+class Seen:
+    """What whoever asks many times, for units that are alike and of one rule about where they are, learnt before.
+    `rooms`: by worker, of use while its `Machine` is the very same. `answers`: by kind of member, see `Counts`.
+    `alone`: no task of theirs runs."""
+
+    everyone: Everyone
+    rooms: dict[str, Room] = field(default_factory=dict)
+    answers: defaultdict[int, dict[int, bool]] = field(default_factory=lambda: defaultdict(dict))
+    alone: bool = False
+
+
+def nothing_seen() -> Seen:
+    return Seen(Everyone())
+
+
 def assign(
-    unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, Kept] = NOBODY
+    unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, Kept] = NOBODY, seen: Seen | None = None
 ) -> Assigned | Unassigned:
-    """The best place for the unit now. `kept`: by worker, room that is held for others."""
-    search = _Search(unit, spots, kept)
+    """The best place for the unit now. `kept`: by worker, room that is held for others. `seen`: of the same question
+    about other spots."""
+    search = _Search(unit, spots, kept, seen or nothing_seen())
     found = search.best()
     if found is None:
         return Unassigned(_headline(unit, spots), explain=search.explain)
@@ -75,7 +114,7 @@ def _tighter(unit: Unit, spots: Sequence[Spot], than: Network) -> Network | None
     if than.is_as_good_as == NODE:
         return None
     empty = [replace(spot, machine=leaving(spot.machine, spot.running), running=()) for spot in spots]
-    found = _Search(unit, empty, NOBODY).best()
+    found = _Search(unit, empty, NOBODY, nothing_seen()).best()
     return found.network if found is not None and found.network.is_as_good_as < than.is_as_good_as else None
 
 
@@ -107,11 +146,12 @@ class _Group:
 class _Search:
     """One look at the board for one unit."""
 
-    def __init__(self, unit: Unit, spots: Sequence[Spot], kept: Mapping[str, Kept]) -> None:
-        self.unit, self.near, self.kept = unit, unit.near, kept
+    def __init__(self, unit: Unit, spots: Sequence[Spot], kept: Mapping[str, Kept], seen: Seen) -> None:
+        self.unit, self.near, self.kept, self.seen = unit, unit.near, kept, seen
         self.spots = spots
         self.kinds = kinds_of(unit.members)
-        self.company = [spot.machine for spot in spots if any(one.job == unit.job for one in spot.running)]
+        self.counts = self._counts()
+        self.company = [] if seen.alone else [spot.machine for spot in spots if _has_task_of(unit.job, spot)]
         names = {machine.worker for machine in self.company}
         self.rules = Rules(self.near.min_nodes, self.near.max_nodes, len(names), bool(self.near.spread))
         within = self.near.keep_within
@@ -120,36 +160,55 @@ class _Search:
 
     # ---- the machines
 
+    def _counts(self) -> list[Counts]:
+        """Of members of a single kind more is counted than there are: units of other sizes may use it."""
+        everyone, answers, alone = self.seen.everyone, self.seen.answers, len(self.kinds) == 1
+        return [
+            Counts(kind.ask, counted(len(kind.members)) if alone else len(kind.members), everyone.sorts, answers[i])
+            for i, kind in enumerate(self.kinds)
+        ]
+
     def _rooms(self, used: set[str]) -> Iterable[Room]:
         """Those that take a member, and that no rule excludes by itself."""
         near, full = self.near, self.rules.max_nodes and self.rules.used >= self.rules.max_nodes
         taken = {name_at(machine, near.spread) for machine in self.company} if near.spread else set()
-        kept_in = self.kept_in
+        kept_in, avoid, all_kept, seen = self.kept_in, self.unit.avoid, self.kept, self.seen.rooms
         for spot in self.spots:
             machine = spot.machine
-            if machine.worker in self.unit.avoid or (full and machine.worker not in used):
+            worker = machine.worker
+            if worker in avoid or (full and worker not in used):
                 continue
-            spread = name_at(machine, near.spread) if near.spread else ""
-            within = name_at(machine, near.keep_within) if near.keep_within else ""
-            if near.spread and (not spread or spread in taken):
+            kept = all_kept.get(worker) if all_kept else None
+            room = seen.get(worker) if kept is None else None
+            if room is None or room.machine is not machine or room.used != (worker in used):
+                room = self._room(machine, kept, used=worker in used)
+                if kept is None:
+                    seen[worker] = room
+            if near.spread and (not room.spread or room.spread in taken):
                 continue
-            if near.keep_within and (not within or (kept_in and kept_in != {within})):
+            if near.keep_within and (not room.within or (kept_in and kept_in != {room.within})):
                 continue
-            kept = self.kept.get(machine.worker) if self.kept else None
-            counts = tuple([_count(machine, kind, kept) for kind in self.kinds])
-            if any(counts):
-                yield Room(machine, counts, machine.worker in used, spread, within)
+            if room.takes_any:
+                yield room
+
+    def _room(self, machine: Machine, kept: Kept | None, *, used: bool) -> Room:
+        near = self.near
+        spread = name_at(machine, near.spread) if near.spread else ""
+        within = name_at(machine, near.keep_within) if near.keep_within else ""
+        return Room(machine, tuple([count.on(machine, kept) for count in self.counts]), used, spread, within)
 
     # ---- the networks
 
     def _groups(self, rank: int) -> list[_Group]:
         """The machines that share a network of that rank, within what the run is kept in."""
         gbps, found = self.near.min_gbps, dict[tuple[str, str], list[Room]]()
+        everyone = self.seen.everyone
+        names = everyone.named(rank, gbps) if everyone else _named((room.machine for room in self.rooms), rank, gbps)
         ours = {name_on(machine, rank, gbps) for machine in self.company}
-        if len(ours) > 1:
-            return []  # the run's other tasks do not share one
+        if not names or len(ours) > 1:
+            return []  # nobody is on one, or the run's other tasks do not share one
         for room in self.rooms:
-            name = name_on(room.machine, rank, gbps)
+            name = names.get(room.machine.worker)
             if name is not None and (not ours or name in ours):
                 found.setdefault((name, room.within), []).append(room)
         return [_Group(Network(rank, name), within, rooms) for (name, within), rooms in found.items()]
@@ -164,7 +223,7 @@ class _Search:
         if len(self.kinds) == 1:
             return self._best(least)
         first = replace(self.unit, members=self.unit.members[:least], least=0)
-        return _Search(first, self.spots, self.kept).best()
+        return _Search(first, self.spots, self.kept, nothing_seen()).best()
 
     def _best(self, need: int) -> Assigned | None:
         """On the tightest network that holds `need` members: all of them, or as many as go."""
@@ -225,6 +284,20 @@ class _Search:
         return {worker: why_outside(how_far, machine, self.kept.get(worker)) for worker, machine in here.items()}
 
 
+def counted(members: int) -> int:
+    """How far is counted, for so many alike members. It is the same for units of most sizes, so that they share what
+    they learn."""
+    return max(COUNTED, members)
+
+
+def _named(machines: Iterable[Machine], rank: int, gbps: int) -> Mapping[str, str]:
+    return {one.worker: name for one in machines if (name := name_on(one, rank, gbps)) is not None}
+
+
+def _has_task_of(job: JobId, spot: Spot) -> bool:
+    return any(one.job == job for one in spot.running)
+
+
 def _order(room: Room) -> tuple[bool, int, int, int, str]:
     return room.order
 
@@ -237,13 +310,3 @@ def _preference(packed: Packed, group: _Group) -> tuple[int, int, int, Network, 
     """The most members, the fewest machines, the least room left beside."""
     left = sum(room.machine.free_gpus for room in group.rooms)
     return (-_placed(packed), packed.machines, left, group.network, group.within)
-
-
-def _count(machine: Machine, kind: Kind, kept: Kept | None) -> int:
-    """How many members of the kind the machine takes. The cheap comparisons first: most machines are full."""
-    ask = kind.ask
-    if machine.closed or ask.cpu_millis > machine.free_cpu_millis or ask.memory_bytes > machine.free_memory_bytes:
-        return 0
-    if ask.gpus > machine.free_gpus and not machine.gpus:
-        return 0
-    return copies(machine, ask, len(kind.members), kept)

@@ -20,7 +20,7 @@ from stado_like.planning.board import Near, Running, Spot, Unit
 from stado_like.planning.fit import Machine, copies, fits, takes
 from stado_like.planning.leaving import leaving
 from stado_like.planning.packing import kinds_of
-from stado_like.planning.topology import Assigned, assign
+from stado_like.planning.topology import Assigned, Everyone, Seen, assign
 
 SETS_TRIED = 2_000
 """Of one size, on one machine; where there are more, a guess is thinned out instead."""
@@ -62,9 +62,12 @@ def cost_of(groups: Iterable[Group]) -> Cost:
 class Search:
     """One unit on some machines; `spots` without what is being stopped anyway."""
 
-    def __init__(self, unit: Unit, spots: Sequence[Spot], now: float) -> None:
+    def __init__(self, unit: Unit, spots: Sequence[Spot], now: float, everyone: Everyone) -> None:
         self._unit = replace(unit, near=replace(unit.near, patience_s=0)) if unit.near.patience_s else unit
         self._spots, self._now = spots, now
+        self._seen = Seen(everyone, alone=not any(one.job == unit.job for spot in spots for one in spot.running))
+        self._freed: dict[tuple[AttemptId, ...], Spot] = {}
+        """By who is gone: the machine without them."""
         self._plain = len(unit.members) == 1 and self._unit.near == Near()
 
     def where(self, freed: Collection[Group]) -> Where | None:
@@ -90,11 +93,18 @@ class Search:
                 if machine.worker not in self._unit.avoid and fits(_less(spot, gone.get(machine.worker, ())), one.ask):
                     return {one.attempt: machine.worker}
             return None
-        then = [
-            _spot_without(spot, gone[spot.machine.worker]) if spot.machine.worker in gone else spot for spot in spots
-        ]
-        found = assign(self._unit, then, self._now)
+        then = [self._without(spot, gone.get(spot.machine.worker)) for spot in spots]
+        found = assign(self._unit, then, self._now, seen=self._seen)
         return found.where if isinstance(found, Assigned) else None
+
+    def _without(self, spot: Spot, gone: Sequence[Running] | None) -> Spot:
+        if gone is None:
+            return spot
+        who = tuple([one.attempt for one in gone])
+        found = self._freed.get(who)
+        if found is None:
+            found = self._freed[who] = _spot_without(spot, gone)
+        return found
 
     # ---- one task anywhere
 
