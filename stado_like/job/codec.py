@@ -75,7 +75,7 @@ def _fields(kind: type) -> Callable[[Any], dict[str, Any]]:
     names = _names(kind)
     values: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
     if len(names) == 1:
-        return lambda record: {names[0]: values(record)}
+        return lambda record: {names[0]: values(record), **getattr(record, "extra", {})}
     if not any(one.name == "extra" for one in dataclasses.fields(kind)):
         return lambda record: dict(zip(names, values(record), strict=True))
     return lambda record: {**dict(zip(names, values(record), strict=True)), **record.extra}
