@@ -217,6 +217,7 @@ def carried_out(board: Board, placing: Placing) -> Board:
     for one in (*placing.placed, *placing.taken):
         for attempt, worker in one.where.items():
             unit, member = waiting[attempt]
+            member = replace(member, ask=member.ask.among(one.devices.get(attempt, ())))
             spots[worker] = with_task(spots[worker], unit, member, board.now)
     stopped = {one.attempt for one in placing.evictions}
     nonce = board.holds_nonce if placing.holds == board.holds else f"{board.holds_nonce}+"

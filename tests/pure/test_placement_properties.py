@@ -46,7 +46,7 @@ def spots(draw: st.DrawFn, number: int) -> Spot:
         f"m{number}", f"m{number}", cores * 1000, 64 * GIB, gpus, 0, labels=labels,
         closed=draw(st.sampled_from(("", "", "", "", "machine is cordoned: repair"))),
         total_cpu_millis=cores * 1000, total_memory_bytes=64 * GIB,
-        gpus=tuple(Device(id=f"g{i}", index=i) for i in range(gpus)) if draw(st.booleans()) else (),
+        gpus=tuple(Device(id=f"g{i}", index=i) for i in range(gpus)),
     )  # fmt: skip
     running: list[Running] = []
     for i in range(draw(st.integers(0, 3))):
