@@ -1,5 +1,4 @@
-"""Workers whose GPUs a file describes: a job goes to the machine that has what it asks for, and the others say why not.
-"""
+"""Workers whose GPUs a file describes: a job goes to the machine that has what it asks for, and the others say why not."""
 
 from __future__ import annotations
 
@@ -7,6 +6,7 @@ import json
 
 import pytest
 
+from stado_like.job.ids import AttemptId
 from stado_like.job.terms import terms_of
 from stado_like.reading.surroundings import Surroundings
 from tests.process.rig import Rig
@@ -42,3 +42,28 @@ def test_job_goes_where_its_gpus_are_and_others_say_why_not(rig: Rig) -> None:
     assert kept["ask"]["devices"] == ["0", "1"]
     gate.touch()
     assert rig.end(second).worker == "w2"
+
+
+def test_every_free_gpu_is_taken_and_the_task_is_told_how_many(rig: Rig) -> None:
+    path = rig.folder / "gpus.json"
+    path.write_text(json.dumps({"gpus": [{"id": f"card-{n}", "model": "T4"} for n in range(4)]}))
+    rig.worker("w1", *ROOM, "--gpus", f"file:{path}")
+    gate = rig.folder / "gate"
+    hold = f"echo gpus=$STADO_GPU_COUNT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    one = rig.submit("one", hold, task={"requested_resources": asks(1)})
+    rig.running(one)
+    per_gpu = {"per_gpu": {"cpu_cores": 1.5, "memory_bytes": GIB}, "gpu_requests": {"policy": "All"}}
+    every = rig.submit("every", hold, task={"requested_resources": per_gpu})
+    rig.running(every)
+    claim = rig.bucket.claim(AttemptId(every, 0, 1))
+    assert claim is not None and claim.record.devices == ("card-1", "card-2", "card-3")
+    late = rig.submit("late", "true", task={"requested_resources": asks(1)})
+    after = rig.submit("after", "true", task={"requested_resources": asks(0)})
+    rig.end(after)
+    assert rig.bucket.claim(AttemptId(late, 0, 1)) is None, "no GPU is left for it"
+    gate.touch()
+    rig.end(late)
+    rig.end(every)
+    assert b"gpus=3" in rig.output(every) and b"gpus=1" in rig.output(one)
+    (kept,) = [json.loads(path.read_text()) for path in rig.folder.rglob("claim.json") if ".every." in str(path)]
+    assert (kept["ask"]["gpus"], kept["ask"]["cpu_millis"]) == (3, 4500)
