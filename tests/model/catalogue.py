@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tests.model.blocks import Blocks
 from tests.model.core import Core
 from tests.model.engine import Found, check
 from tests.model.families import Families
@@ -21,6 +22,7 @@ from tests.model.waits import Waits
 MODELS: tuple[type[Model], ...] = (
     Core,
     Lanes,
+    Blocks,
     FinalRecord,
     Names,
     Waits,
