@@ -102,6 +102,18 @@ class Agent:
             self._take_over(holding)
         return len(self._holdings)
 
+    def _take_over_rank(self, attempt_id: str) -> None:
+        """A block is over here, and one of its ranks goes on under a claim of its own, in the same room."""
+        if attempt_id in self._holdings:
+            return
+        folder = AttemptDir(self._options.home.attempts / attempt_id)
+        a = AttemptId.parse(attempt_id)
+        holding = recovery.read_holding(a, folder, self._ambient.boot_id, self._log)
+        if holding is None:
+            self._unread.append((a, folder))
+        elif not folder.is_done():
+            self._take_over(holding)
+
     def _take_over(self, holding: Holding) -> None:
         self._holdings[str(holding.a)] = holding
         if holding.phase is Phase.RUNNING:
@@ -205,7 +217,12 @@ class Agent:
                 if isinstance(trouble, StoreError):
                     raise
                 continue
+            if ending is None:
+                self._again(holding, now_s, "waits for the end of its block")
+                continue
             self._forget(holding)
+            if ending.goes_on:
+                self._take_over_rank(ending.goes_on)
             self._offer.undying.ended(holding.folder, holding.ask, holding.stuck, self._ambient.boot_id)
             self._offer.note_delivery(now_s, delivered=not ending.undelivered, why=ending.why)
             for key in ending.entries:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from stado_like.bucket import blocks
 from stado_like.bucket import claim as claiming
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import how_it_was_lost
 from stado_like.bucket.settle import drop_orphan
 from stado_like.errors import BadRecord
+from stado_like.job import blocks as block_of
 from stado_like.job import reasons
 from stado_like.job.records import History
 from stado_like.job.states import Cause
@@ -26,8 +28,10 @@ from stado_worker.holdings import Holding
 from stado_worker.launcher import Launcher
 from stado_worker.secrets import private
 from stado_worker.secrets.placing import remove_left_behind
-from stado_worker.shim import report, workplace
+from stado_worker.shim import block_report, report, workplace
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.block import is_block
+from stado_worker.shim.block_goes_on import drop_own_claim
 from stado_worker.shim.collecting import gathered
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.task import Read
@@ -37,15 +41,18 @@ COLLECTS_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """`entries`: the queue entries that settling made. `undelivered`: no process could be started here, and `why`."""
+    """`entries`: the queue entries that settling made. `undelivered`: no process could be started here, and `why`.
+    `goes_on`: of a block, the attempt that has a claim of its own, and is to be taken over."""
 
     entries: tuple[str, ...] = ()
     undelivered: bool = False
     why: str = ""
+    goes_on: str = ""
 
 
-def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> Ending:
-    """End an attempt whose supervisor is gone. Raises `StoreUnavailable`, `BadRecord`, OSError: call it again."""
+def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bool = False) -> Ending | None:
+    """End an attempt whose supervisor is gone. None: its block has to end first. Raises `StoreUnavailable`,
+    `BadRecord`, OSError: call it again."""
     folder = holding.folder
     if folder.is_done():
         if _may_reach_out(holding):
@@ -67,6 +74,10 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
         drop_orphan(bucket, holding.a, holding.claim.queue_key)
         report.note_done(folder, ours=False)
         return Ending()
+    if is_block(read):
+        return _finish_block(bucket, holding, read, facts, rebooted=rebooted)
+    if (is_open := blocks.is_open(bucket, read.a, read.whole)) is not True:
+        return None if is_open is None else _as_carried(bucket, holding)  # guard: the block first
     masks = private.masks_of(folder.path, read.terms.secret_refs)
     shipping = LogShipping.carry_on(bucket, read.a, folder.log, masks=masks)
     if facts is None:
@@ -79,6 +90,26 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
     made = report.send(bucket, read, folder, done, mending=True)
     remove_left_behind(folder.path)
     return Ending(made, facts.cause is Cause.UNDELIVERED, facts.reason)
+
+
+def _finish_block(
+    bucket: Bucket, holding: Holding, read: Read, facts: report.Facts | None, *, rebooted: bool
+) -> Ending:
+    folder = holding.folder
+    if facts is None or not facts.record:
+        known = facts or _lost(bucket, read, holding, rebooted=rebooted)
+        facts = block_report.finish(bucket, read, folder, known, rebooted=rebooted)
+    made = report.send(bucket, read, folder, report.Composed(facts), mending=True)
+    ranks = block_of.ranks_of(read.whole, read.a.rank)
+    goes_on = block_report.close_folders(read, folder, ranks, bucket.now())
+    return Ending(made, facts.cause is Cause.UNDELIVERED, facts.reason, goes_on)
+
+
+def _as_carried(bucket: Bucket, holding: Holding) -> Ending:
+    """Its block ended without it: it never was an attempt of its own."""
+    drop_own_claim(bucket, holding.claim)
+    report.note_done(holding.folder, ours=False, at=bucket.now())
+    return Ending()
 
 
 def _may_reach_out(holding: Holding) -> bool:
@@ -120,7 +151,8 @@ def _as_done(folder: AttemptDir) -> Ending:
         done = {}
     found = done.get("entries", ())
     made = tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
-    return Ending(made, done.get("cause") == Cause.UNDELIVERED.value, str(done.get("reason", "")))
+    undelivered, why = done.get("cause") == Cause.UNDELIVERED.value, str(done.get("reason", ""))
+    return Ending(made, undelivered, why, str(done.get("goes_on", "")))
 
 
 def _undeliver(bucket: Bucket, holding: Holding) -> Ending:

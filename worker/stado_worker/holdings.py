@@ -43,6 +43,8 @@ class Holding:
     time_limit_s: int | None = None
     pulse: tuple[float, float] = (0.0, 0.0)
     """The last pulse seen, and the reach clock when it changed."""
+    saved_at: float = 0.0
+    """What the pulse said of its newest checkpoint."""
     retry_boot_s: float = 0.0
     complaints: int = 0
     told_over_s: float | None = None
@@ -51,8 +53,14 @@ class Holding:
 
     def held(self, reach_s: float) -> Held:
         alive = self.phase is Phase.CLAIMING or (self.phase is Phase.RUNNING and self._vouched(reach_s))
-        state, devices = self.phase.value, self.ask.devices
-        return Held(attempt=str(self.a), nonce=self.claim.nonce, alive=alive, state=state, devices=devices)
+        return Held(
+            attempt=str(self.a),
+            nonce=self.claim.nonce,
+            alive=alive,
+            state=self.phase.value,
+            devices=self.ask.devices,
+            saved_at=self.saved_at,
+        )
 
     def _vouched(self, reach_s: float) -> bool:
         """Whether the supervisor's own connection has been seen to work lately, counted over time in which ours did.
@@ -61,7 +69,8 @@ class Holding:
         it by its heartbeat.
         """
         try:
-            pulse = float((self.folder.read_pulse() or {}).get("store_time", 0.0))
+            said = self.folder.read_pulse() or {}
+            pulse, self.saved_at = float(said.get("store_time", 0.0)), float(said.get("saved_at", 0.0))
         except (BadRecord, OSError, TypeError, ValueError):
             pulse = self.pulse[0]  # says nothing new
         if pulse != self.pulse[0] or self.pulse[1] == 0.0:

@@ -19,8 +19,10 @@ import orjson
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BadRecord
+from stado_like.job.keys import AttemptId
 from stado_worker.nursery import KIND, Nursery
 from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.block_ran import rank_folder, read_ran
 from stado_worker.shim.cgroup import group_name
 from stado_worker.shim.process import kill_attempt
 
@@ -74,6 +76,8 @@ class NurseryLauncher:
     _warm: list[_Warm] = field(default_factory=list)
     _groups: dict[str, str] = field(default_factory=dict)
     """Attempt -> its supervisor's control group: known here too, for a task may remove its own folder."""
+    _went_on: set[str] = field(default_factory=set)
+    """Attempts that were begun in a block, whose supervisor's channel is theirs by now."""
 
     def launch(self, folder: AttemptDir) -> None:
         self.forget(folder)
@@ -105,6 +109,9 @@ class NurseryLauncher:
         return None, ""
 
     def adopt(self, folder: AttemptDir) -> None:
+        if folder.attempt_id in self._went_on:
+            self._went_on.discard(folder.attempt_id)
+            return  # the channel of its block tells of it
         self.forget(folder)
         self._groups[folder.attempt_id] = folder.group_name() or ""
         pid = _proc(folder).get("pid")
@@ -134,9 +141,15 @@ class NurseryLauncher:
             said = channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
         except OSError:
             said = b""
-        if said and orjson.loads(said).get("idle") == str(folder.path):
-            group = self._groups.get(folder.attempt_id, "")
+        told = orjson.loads(said) if said else {}
+        group = self._groups.get(folder.attempt_id, "")
+        if told.get("idle") == str(folder.path):
             self._warm.append(_Warm(channel, self.ambient.boot_s(), group))
+        elif "goes_on" in told:
+            rank = os.path.basename(told["goes_on"])
+            self._channels[rank], self._groups[rank] = channel, group
+            self._went_on.add(rank)
+            self.selector.register(channel, selectors.EVENT_READ, rank)
         else:
             channel.close()
 
@@ -169,7 +182,16 @@ class NurseryLauncher:
             marks={"STADO_STOP_FILE": str(folder.stop)},
             ambient=self.ambient,
         )
-        return killed.stuck
+        return killed.stuck + self._kill_rank(folder)
+
+    def _kill_rank(self, folder: AttemptDir) -> tuple[int, ...]:
+        """Of a block: what is left of the rank that had begun. Its processes carry its own id."""
+        ran = read_ran(folder)
+        if ran is None or ran.begun is None:
+            return ()
+        rank = rank_folder(folder.path.parent, AttemptId.parse(folder.attempt_id), ran.begun)
+        marks = {"STADO_STOP_FILE": str(rank.stop)}
+        return kill_attempt(rank.attempt_id, None, marks=marks, ambient=self.ambient).stuck
 
     def _kill_supervisor(self, folder: AttemptDir) -> None:
         """Only one that holds the lock of this very attempt: a warm one may be at another by now."""

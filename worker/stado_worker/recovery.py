@@ -25,7 +25,7 @@ from stado_like.job.records import Claim
 from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
 from stado_like.job.terms import Ask
 from stado_worker.holdings import Holding, Phase
-from stado_worker.shim import report
+from stado_worker.shim import block_report, report
 from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
 from stado_worker.shim.task import Read, Task, read_of, read_task
 
@@ -55,17 +55,33 @@ def look_through(attempts: Path, boot_id: str, known: Callable[[str], bool], log
         except UNREADABLE:
             log(f"{folder.path} is no attempt's folder: left alone")
             continue
-        try:
-            holding = _from_folder(a, folder)
-        except UNREADABLE as bad:
-            log(f"{a}: {bad}; asking the store who holds it")
-            holding = None
-        if holding is None:
-            found.unread.append((a, folder))
-        else:
-            place(holding, boot_id)
+        holding = read_holding(a, folder, boot_id, log)
+        if holding is not None:
             found.holdings.append(holding)
+        elif (block := _block_of(a, attempts)) is None:
+            found.unread.append((a, folder))
+        elif block.is_done():
+            report.note_done(folder, ours=True)  # whoever ended the block died before it came to this
     return found
+
+
+def read_holding(a: AttemptId, folder: AttemptDir, boot_id: str, log: Callable[[str], None]) -> Holding | None:
+    """What lies there, and where it stands. None: it does not say."""
+    try:
+        holding = _from_folder(a, folder)
+    except UNREADABLE as bad:
+        log(f"{a}: {bad}; asking the store who holds it")
+        return None
+    if holding is not None:
+        place(holding, boot_id)
+    return holding
+
+
+def _block_of(a: AttemptId, attempts: Path) -> AttemptDir | None:
+    """The block that carries this rank, where one of this machine does: then it has no claim, and wants none."""
+    if a.n != 1:
+        return None
+    return next((one for one in attempt_dirs(attempts) if block_report.carries(one, a)), None)
 
 
 def _from_folder(a: AttemptId, folder: AttemptDir) -> Holding | None:

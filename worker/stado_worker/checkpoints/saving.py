@@ -132,8 +132,18 @@ class Saver:
         except Exception as bug:
             # It belongs to this attempt's checkpoint: a thread that dies without a word would look like an outage.
             return f"{type(bug).__name__}: {bug}", False
-        self.newest = made or self.newest
+        if made is not None:
+            self.newest = made
+            self._life.saved_at = self._written_at()
         return "", False
+
+    def _written_at(self) -> float:
+        """When the program wrote the newest of what was just published: what it did since is lost with it. File times
+        are this machine's; one that is yet to come counts as now."""
+        manifest = self._sender.published if self._sender is not None else None
+        newest_ns = max((kept.mtime_ns for kept in manifest.files.values()), default=0) if manifest is not None else 0
+        age_s = max(0.0, self._ambient.wall_s() - newest_ns / 1e9) if newest_ns else 0.0
+        return self._life.now() - age_s
 
     @property
     def _waited(self) -> str:

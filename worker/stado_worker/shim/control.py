@@ -23,10 +23,11 @@ from stado_like.job.states import Cause, Decision, Event
 from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.could_not_start import StartFault
 from stado_worker.shim.exit_status import Exit
+from stado_worker.shim.how_it_ended import how_it_ended, notes_of
 from stado_worker.shim.life import Gate, Life, Over, StopAsked
 from stado_worker.shim.preparing import Preparation, Unprepared
 from stado_worker.shim.process import CouldNotStart
-from stado_worker.shim.runner import Gone, Runner
+from stado_worker.shim.runner import Runner
 from stado_worker.shim.stop_file import StopNotice, write_stop_file
 from stado_worker.shim.task import Read
 
@@ -44,13 +45,14 @@ class Control:
         read: Read,
         life: Life,
         runner: Runner,
-        stop_file: Path,
+        stop_file: Path | Callable[[], Path],
         ambient: Ambient,
         keep_exit: Callable[[Over], None] = lambda over: None,
         preparing: Preparation | None = None,
         barrier: GangBarrier | None = None,
     ) -> None:
-        """`keep_exit` puts an end on the local disk: here and not in the other thread, which may hang in a request.
+        """`stop_file`: of a block, asked for when it is written: its ranks have one each. `keep_exit` puts an end on
+        the local disk: here and not in the other thread, which may hang in a request.
         `preparing`: what must be there before the command starts, where that is more than a folder; `barrier`: where
         a gang's member waits for the others."""
         self._read = read
@@ -72,6 +74,11 @@ class Control:
         self.at_barrier = False
         self.started = False
         self.is_over = False
+
+    def take_over(self, running_boot_s: float) -> None:
+        """Its command runs already, since then: it was begun with its block."""
+        self.started = True
+        self._running_boot_s = running_boot_s
 
     def step(self) -> float:
         """Look once; returns how many seconds may pass before the next look, if nothing wakes us."""
@@ -199,14 +206,7 @@ class Control:
     def _ended_by_itself(self) -> float:
         """The leader is gone: what is left of its tree is killed, and the attempt is over within two seconds."""
         gone = self._runner.finish(KILL_WITHIN_S)
-        exited, notes = gone.exit, _notes(gone)
-        cause, reason = Cause.FAILURE, _exit_reason(exited)
-        if exited is not None and exited.exit_code == 0:
-            cause, reason = Cause.NONE, reasons.exited(0)
-            if gone.out_of_memory:  # of a child, which it took in its stride
-                notes = (*notes, reasons.OOM_KILLED)
-        elif gone.out_of_memory:
-            reason = reasons.OOM_KILLED
+        cause, reason, exited, notes = how_it_ended(gone)
         self._finish(Over(cause, reason, exited, self._life.now(), notes, gone.stuck))
         return 0.0
 
@@ -229,7 +229,7 @@ class Control:
             if not quiet:
                 self._life.kill_follows(reasons.killed_after_grace(self._read.stop_grace_s), stop.cause)
             gone = self._runner.finish(KILL_WITHIN_S)
-            notes = _notes(gone) if quiet else (*_notes(gone), f"killed after {self._read.stop_grace_s} s of grace")
+            notes = notes_of(gone) if quiet else (*notes_of(gone), f"killed after {self._read.stop_grace_s} s of grace")
             if gone.out_of_memory:
                 notes = (*notes, reasons.OOM_KILLED)
             self._finish(Over(stop.cause, stop.reason, gone.exit, self._life.now(), notes, gone.stuck))
@@ -249,7 +249,7 @@ class Control:
             restarts=self._starts_again(stop, now_s),
         )
         try:
-            write_stop_file(self._stop_file, notice)
+            write_stop_file(self._stop_file if isinstance(self._stop_file, Path) else self._stop_file(), notice)
         except OSError as error:
             self.complaint = f"the stop file could not be written: {error}"
 
@@ -289,20 +289,3 @@ class Control:
         self.is_over = True
         self._keep_exit(over)  # before the other thread hears of it and sends anything
         self._life.end(over)
-
-
-def _exit_reason(exited: Exit | None) -> str:
-    if exited is None:
-        return "Its process would not end, even killed"
-    if exited.signal_name is not None:
-        return reasons.killed_by(exited.signal_name, exited.exit_code)
-    return reasons.exited(exited.exit_code)
-
-
-def _notes(gone: Gone) -> tuple[str, ...]:
-    notes = []
-    if gone.leftovers:
-        notes.append(f"{gone.leftovers} processes outlived the command and were killed")
-    if gone.stuck:
-        notes.append(f"processes {', '.join(map(str, gone.stuck))} would not die")
-    return tuple(notes)

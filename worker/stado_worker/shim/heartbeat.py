@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
 from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
@@ -44,6 +45,18 @@ SHIP_FOR_S = 0.5
 COLLECTING_LOOK_S = 2.0
 
 
+class OfBlock(Protocol):
+    """What is different where the attempt is a block: see `block`."""
+
+    def hurry(self) -> None:
+        """Some of its ranks were stopped."""
+        ...
+
+    def report(self, over: Over, notes: tuple[str, ...]) -> None:
+        """End it, as often as it takes. Raises `StoreUnavailable`."""
+        ...
+
+
 class Io:
     """Driven by `step()`: does what is due, says how many seconds it may sleep; None: there is nothing left to do."""
 
@@ -60,6 +73,7 @@ class Io:
         collecting: Collecting | None = None,
         saved: Callable[[], bool] = lambda: True,
         barrier: GangBarrier | None = None,
+        block: OfBlock | None = None,
     ) -> None:
         """`close` clears up after the tree is gone, before the end is reported; it returns notes for people. Then
         `collecting` gathers the files to keep, while heartbeats go on; before all of it they go on until `saved`."""
@@ -76,6 +90,7 @@ class Io:
         self._collecting = collecting
         self._saved = saved
         self._barrier = barrier
+        self._block = block
         self._seq = 0
         self._beat_due_s = ambient.boot_s() + FIRST_BEAT_S
         self._beaten_at = 0.0
@@ -187,6 +202,8 @@ class Io:
             return False
         if judged:
             life.ask_stop(Cause.REQUESTED, self._why_judged())
+        elif stopped and self._block is not None:
+            self._block.hurry()
         elif stopped:
             life.ask_stop(Cause.REQUESTED, self._why_stopped())
         life.looked(began_s)
@@ -255,6 +272,7 @@ class Io:
                 progress_at=progress.at if progress else 0.0,
                 steps=progress.steps if progress else (),
                 stall=life.stalled or {},
+                saved_at=life.saved_at,
                 history=life.history,
             )
         self._bucket.put(keys.heartbeat(self._read.a), beat)
@@ -265,7 +283,8 @@ class Io:
     def _accepted(self) -> None:
         self._life.accepted()
         with suppress(OSError):  # a full disk: the heartbeat itself is the better proof
-            self._folder.write_pulse({"store_time": self._life.now(), "boot_s": self._ambient.boot_s()})
+            pulse = {"store_time": self._life.now(), "boot_s": self._ambient.boot_s(), "saved_at": self._life.saved_at}
+            self._folder.write_pulse(pulse)
 
     # ---- log
 
@@ -297,6 +316,9 @@ class Io:
         return self._collecting.poll() if self._collecting is not None else Gathered()
 
     def _report(self, over: Over, gathered: Gathered) -> None:
+        if self._block is not None:
+            self._block.report(over, self._closed or ())
+            return
         known = self._facts
         if known is None:
             known = report.facts_of(self._read, self._life, over)

@@ -77,6 +77,8 @@ class Life:
     stop: StopAsked | None = None
     stalled: Mapping[str, float] | None = None
     """Since when it shows no sign of work, and after how many seconds that counts: `{since, after_seconds}`."""
+    saved_at: float = 0.0
+    """When what the newest checkpoint of this attempt holds was written, store time; 0: there is none."""
     over: Over | None = None
     fenced: bool = False
     killed: bool = False

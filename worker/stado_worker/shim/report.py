@@ -21,6 +21,7 @@ from stado_like.bucket.settle import settle
 from stado_like.errors import BadRecord
 from stado_like.job import codec
 from stado_like.job.budget import Ended, decide
+from stado_like.job.keys import AttemptId
 from stado_like.job.records import MOST_BYTES, End, History, LogTail
 from stado_like.job.states import Cause, Decision
 from stado_worker.shim.attempt_dir import AttemptDir
@@ -121,7 +122,8 @@ def send(bucket: Bucket, read: Read, folder: AttemptDir, done: Composed, *, mend
     settled = settle(bucket, read.a, answer.end, job=read.task.job, queue_key=queue_key, mending=mending)
     end, at = answer.end, bucket.now()
     ours = isinstance(answer, Ours)
-    note_done(folder, ours=ours, at=at, entries=settled.entries, cause=end.cause, reason=end.reason)
+    goes_on = str(AttemptId(read.a.job, end.goes_on, 1)) if end.goes_on is not None else ""
+    note_done(folder, ours=ours, at=at, entries=settled.entries, cause=end.cause, reason=end.reason, goes_on=goes_on)
     return tuple(settled.entries)
 
 
@@ -133,11 +135,20 @@ def note_done(
     entries: Sequence[str] = (),
     cause: Cause = Cause.NONE,
     reason: str = "",
+    goes_on: str = "",
 ) -> None:
-    """`done`. Where the disk is full it stays unwritten: the next agent asks the store again and finds all settled."""
+    """`done`. `goes_on`: of a block, the attempt that runs on. Where the disk is full it stays unwritten: the next
+    agent asks the store again and finds all settled."""
     with suppress(OSError):
         folder.write_done(
-            {"ours": ours, "at": at, "entries": list(entries), "cause": cause.value, "reason": reason[:500]}
+            {
+                "ours": ours,
+                "at": at,
+                "entries": list(entries),
+                "cause": cause.value,
+                "reason": reason[:500],
+                "goes_on": goes_on,
+            }
         )
 
 

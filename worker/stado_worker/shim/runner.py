@@ -42,6 +42,11 @@ class Runner(Protocol):
         """Raises `CouldNotStart`."""
         ...
 
+    @property
+    def leader(self) -> tuple[int, int | None] | None:
+        """Pid and start time, for whoever cleans up after a dead supervisor; None where something else tells."""
+        ...
+
     def leader_exit(self) -> Exit | None:
         """How the leader ended, or None while it runs."""
         ...

@@ -34,8 +34,11 @@ from stado_like.store.url import open_store
 from stado_worker import undying
 from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import process, report
-from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AttemptDir
+from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AliveLock, AttemptDir
 from stado_worker.shim.barrier import GangBarrier
+from stado_worker.shim.block import Block, BlockIo, is_block
+from stado_worker.shim.block_goes_on import RankOn
+from stado_worker.shim.block_ranks import Ranks
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 from stado_worker.shim.collecting import CollectingThread
 from stado_worker.shim.control import Control
@@ -46,7 +49,7 @@ from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.oom import shared_counter
 from stado_worker.shim.preparing import PreparingThread
 from stado_worker.shim.report import Facts
-from stado_worker.shim.runner import ProcessRunner
+from stado_worker.shim.runner import ProcessRunner, Runner
 from stado_worker.shim.signs import watch_of
 from stado_worker.shim.task import Read, Task, read_task, told
 from stado_worker.shim.wakeups import Wakeups
@@ -102,7 +105,7 @@ def _serve(
     served = 0
     while True:
         began_s = ambient.boot_s()
-        in_order = _run_one(Path(attempt_dir), group, wakeups, ambient)
+        in_order = _run_one(Path(attempt_dir), group, wakeups, ambient, channel)
         served += 1
         if channel is None or not in_order or served >= WARM_TASKS or ambient.boot_s() - began_s > WARM_TASK_S:
             return
@@ -116,7 +119,9 @@ def _serve(
         attempt_dir = str(orjson.loads(received)["attempt_dir"])
 
 
-def _run_one(path: Path, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient) -> bool:
+def _run_one(
+    path: Path, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient, channel: socket.socket | None
+) -> bool:
     """One attempt. Returns when it is settled, or is another's. True: nothing of it is left in this process."""
     folder = AttemptDir(path)
     try:
@@ -129,7 +134,7 @@ def _run_one(path: Path, group: AttemptGroup | None, wakeups: Wakeups, ambient: 
     plain = folder.read_task()
     if plain is None:
         raise FileNotFoundError(f"{folder.path}/task.json")
-    in_order = _Supervisor(read_task(plain), folder, group, wakeups, ambient).run()
+    in_order = _Supervisor(read_task(plain), folder, group, wakeups, ambient, alive, channel).run()
     alive.release()
     return in_order
 
@@ -138,10 +143,19 @@ class _Supervisor:
     """Wires the two threads to real descriptors, signals and processes; all that decides is in `Control` and `Io`."""
 
     def __init__(
-        self, read: Read, folder: AttemptDir, group: AttemptGroup | None, wakeups: Wakeups, ambient: Ambient
+        self,
+        read: Read,
+        folder: AttemptDir,
+        group: AttemptGroup | None,
+        wakeups: Wakeups,
+        ambient: Ambient,
+        alive: AliveLock,
+        channel: socket.socket | None,
     ) -> None:
         self._read = read
         self._folder = folder
+        self._alive = alive
+        self._channel = channel
         self._ambient = ambient
         self._wakeups = wakeups
         wakeups.nudged = False
@@ -160,21 +174,32 @@ class _Supervisor:
         bucket = Bucket(store, ambient=ambient)
         if read.whole.shaped:
             bucket.remember_terms(read.task.job, read.whole)
+        self._block = self._make_block(bucket) if is_block(read) else None
         shipping = LogShipping(bucket, read.a, folder.log, masks=None if read.terms.secret_refs else NO_MASKS)
         self._workplace = Workplace(read, folder, bucket, shipping, self._life)
         self._preparing = PreparingThread(self._life, self._workplace.prepare) if self._workplace.takes_time else None
-        self._runner = self._make_runner()
+        self._runner: Runner = self._make_runner() if self._block is None else self._block.runner
         barrier = GangBarrier(read, self._life, bucket, ambient) if read.waits_at_barrier else None
+        stop_file = folder.stop if self._block is None else self._block.stop_file
         self._control = Control(
-            read, self._life, self._runner, folder.stop, ambient, self._keep_exit, self._preparing, barrier
+            read, self._life, self._runner, stop_file, ambient, self._keep_exit, self._preparing, barrier
         )
         self._collecting = CollectingThread(self._workplace.collect, self._wake_io) if read.terms.collect else None
+        if self._block is not None:
+            self._io: Io | BlockIo = self._block.io()
+            return
         watch = watch_of(read, self._life, bucket, folder, shipping, ambient, self._workplace.checkpoints.path)
         close = self._workplace.close
         saved = self._workplace.checkpoints.is_finished
         self._io = Io(
             read, self._life, bucket, folder, shipping, ambient, close, watch, self._collecting, saved, barrier
         )
+
+    def _make_block(self, bucket: Bucket) -> Block:
+        """Several ranks of an array, one after the other."""
+        group = self._group.path.name if self._group is not None else ""
+        make = Ranks(self._read, self._folder, _from_worker(), self._group, self._ambient)
+        return Block(self._read, self._folder, self._life, bucket, self._ambient, make, group, self._handed_over)
 
     def _make_runner(self) -> ProcessRunner:
         read, folder = self._read, self._folder
@@ -195,6 +220,8 @@ class _Supervisor:
         else:
             self._io_thread.join()
         self._workplace.clear()
+        if self._block is not None and self._block.rank is not None:
+            return False
         over = self._life.over
         if self._preparing is not None and self._preparing.is_alive:
             return False  # a preparation that was given up has not noticed yet
@@ -211,11 +238,22 @@ class _Supervisor:
     def _control_until_over(self) -> None:
         watched: int | None = None
         told = reachable = False
+        life, turn = self._life, 0
         try:
             while True:
                 sleep_s = self._control.step()
                 if self._control.is_over:
-                    return
+                    rank = self._let_go()
+                    if rank is None:
+                        return
+                    life = rank.life
+                    continue
+                if self._block is not None and self._block.rank is None:
+                    sleep_s = min(sleep_s, self._block.runner.due_in_s())
+                    if watched is not None and turn != self._block.runner.turn:
+                        self._wakeups.forget(watched)  # of the rank before, whose descriptor is closed
+                        watched = None
+                    turn = self._block.runner.turn
                 waiting = self._control.preparing or self._control.at_barrier
                 if waiting and not reachable:
                     reachable = True
@@ -224,12 +262,12 @@ class _Supervisor:
                     told = True
                     self._write_proc()
                 if self._io_thread is None:
-                    sleep_s = min(sleep_s, self._io_in_s(at_once=waiting or self._life.gate is Gate.ASKED))
+                    sleep_s = min(sleep_s, self._io_in_s(at_once=waiting or life.gate is Gate.ASKED))
                 fd = self._runner.wait_fd()
                 if fd is not None and watched is None:
                     self._wakeups.watch(fd)
                     watched = fd
-                if watched is not None and self._life.stop is not None and self._runner.leader_exit() is not None:
+                if watched is not None and life.stop is not None and self._runner.leader_exit() is not None:
                     self._wakeups.forget(watched)  # readable for ever now: only its children are waited for
                     watched = None
                 if self._wakeups.wait(sleep_s) and self._wakeups.nudged:
@@ -237,6 +275,33 @@ class _Supervisor:
         finally:
             if watched is not None:
                 self._wakeups.forget(watched)
+
+    def _let_go(self) -> RankOn | None:
+        """Control goes on with the rank that its block has let go, where there is one."""
+        rank = self._block.rank if self._block is not None else None
+        if rank is None or self._control is rank.control:
+            return None
+        self._control, self._runner = rank.control, rank.runner
+        self._write_proc(rank.folder)
+        self._io_wanted.set()
+        return rank
+
+    def _handed_over(self, rank: RankOn) -> None:
+        """By the other thread: the block is settled, and its rank an attempt of its own. Where the block could not be
+        noted as done (a full disk) its lock stays held, or the agent would kill what runs on as its remains."""
+        if not self._folder.is_done():
+            return
+        if self._channel is not None:
+            with suppress(OSError):  # the agent has gone: the next one finds the folder
+                self._channel.sendall(orjson.dumps({"goes_on": str(rank.folder.path)}) + b"\n")
+        self._alive.release()
+
+    def _spoken_to(self) -> tuple[AttemptDir, Life]:
+        """Whom a nudge is for."""
+        rank = self._block.rank if self._block is not None else None
+        if rank is not None and rank.handed_over:
+            return rank.folder, rank.life
+        return self._folder, self._life
 
     def _io_in_s(self, *, at_once: bool) -> float:
         """Start the other thread where it has something to do; else in how many seconds it will."""
@@ -246,13 +311,16 @@ class _Supervisor:
             return math.inf
         return left_s
 
-    def _write_proc(self) -> None:
+    def _write_proc(self, folder: AttemptDir | None = None) -> None:
         leader = self._runner.leader
         with suppress(OSError):  # a full disk: the group and the environment still tell what is ours
-            self._folder.write_proc({"pid": self._ambient.pid, "leader": leader})
+            (folder or self._folder).write_proc({"pid": self._ambient.pid, "leader": leader})
 
     def _keep_exit(self, over: Over) -> None:
         undying.note(self._folder, over.stuck, self._ambient.boot_id)
+        if self._block is not None:
+            self._block.close(over)  # what its ranks came to is kept as they end
+            return
         running_s = over.ended_at - self._life.running_at if self._life.running_at else 0.0
         if self._io_thread is None and self._io.ends_at_once and report.asks_nothing(self._read, over, running_s):
             return  # this thread composes the end right away, and keeps what was seen together with its bytes
@@ -280,8 +348,9 @@ class _Supervisor:
             self._io_wanted.clear()  # before looking: what comes during the step wakes the wait after it
             if self._wakeups.nudged:
                 self._wakeups.nudged = False
-                self._io.follow(self._folder.followed_until())
-                self._life.nudge()
+                folder, life = self._spoken_to()
+                self._io.follow(folder.followed_until())
+                life.nudge()
             wait_s = self._io.step()
             if wait_s is None:
                 return

@@ -90,6 +90,15 @@ def read_of(task: Task) -> Read:
     return Read(task, a, terms, whole)
 
 
+def carried(read: Read, rank: int) -> Read:
+    """The first attempt of a rank, as the task of its block says it: nothing is read a second time."""
+    a = AttemptId(read.a.job, rank, 1)
+    terms = read.whole.for_rank(rank)
+    if terms.array_entries:
+        terms = replace(terms, command=command_of(terms, rank))
+    return Read(replace(read.task, attempt=str(a)), a, terms, read.whole)
+
+
 def told(read: Read, stop_file: str, folder: str, host: str = "") -> dict[str, str]:
     """What the process is told: STADO_*, the variables that distributed programs expect and, where the job asks for
     them, those of Slurm. `host`: this machine's name, where it is not its worker's id."""
