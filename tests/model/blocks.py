@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from tests.model.blocks_rules import AFTER_STOP, ENDED_TWICE, LARGE, LOST, RULES, SMALL, TWICE
+from tests.model.blocks_rules import BACK, FINAL, Judged, said_of
 from tests.model.language import (
     Answer,
     Bucket,
-    Mending,
-    Model,
     Program,
     Request,
     Then,
@@ -33,70 +31,10 @@ from tests.model.language import (
     tell,
 )
 
-FINAL = ("done", "failed", "cancelled")
-BACK = ("back", "on")
 
-
-class Blocks(Model):
+class Blocks(Judged):
     name = "blocks"
     question = "blocks of an array: carried, given back, gone on; each rank once"
-    rules, small, large = RULES, SMALL, LARGE
-
-    def start(self) -> dict[str, str]:
-        return {"open": "", "queued/u0": ""}
-
-    # ---- which rank belongs to which unit
-
-    @property
-    def units(self) -> range:
-        return range(-(-self.options["ranks"] // self.options["block"]))
-
-    def ranks_of(self, unit: str) -> list[int]:
-        first = int(unit[1:]) * self.options["block"]
-        return list(range(first, min(first + self.options["block"], self.options["ranks"])))
-
-    def unit_of(self, a: str) -> str:
-        """The unit that carries this attempt; empty for units themselves and for later attempts."""
-        return f"u{int(a[0]) // self.options['block']}" if a.endswith(".1") else ""
-
-    # ---- what must hold
-
-    def mendings(self) -> tuple[Mending, ...]:
-        return (Mending((("tick", 1), ("worker", 1)), _final_and_tidy, LOST),)
-
-    def how(self, bucket: Bucket, a: str) -> str | None:
-        """How an attempt of a rank ended, whoever says it."""
-        carried = _said(bucket.get(f"end/{self.unit_of(a)}")).get(int(a[0])) if a.endswith(".1") else None
-        return bucket.get(f"end/{a}") or (carried if carried not in BACK else None)
-
-    def attempts(self, rank: int) -> list[str]:
-        return [f"{rank}.{n}" for n in range(1, self.options["attempts"] + 1)]
-
-    def broken(self, bucket: Bucket) -> str | None:
-        for rank in range(self.options["ranks"]):
-            said = _said(bucket.get(f"end/{self.unit_of(f'{rank}.1')}")).get(rank)
-            if f"end/{rank}.1" in bucket and said not in BACK:
-                return f"attempt {rank}.1 {ENDED_TWICE}: in its block ({said}) and by itself"
-            if sum(self.how(bucket, a) in FINAL for a in self.attempts(rank)) > 1:
-                return f"rank {rank} {ENDED_TWICE} for good"
-        return None
-
-    def begin(self, before: Bucket, _: Bucket, __: None, a: str, acknowledged: bool) -> tuple[Bucket, str | None]:
-        """`acknowledged`: whether a stop or cancel had been when the claim was won under which it starts."""
-        error, own = None, self.how(before, a)
-        others = [self.how(before, other) for other in self.attempts(int(a[0])) if other != a]
-        # With its own end there it is a zombie, taken for dead after its gate; it is fenced at its first look.
-        if own is None and any(other in FINAL for other in others):
-            error = f"a finished task was started again: {a}"
-        elif f"~started/{a}" in before:
-            error = f"attempt {a} {TWICE}"
-        elif acknowledged and before.get("~acknowledged") in (a[0], "job"):
-            error = f"{a} was started under a claim won {AFTER_STOP}"
-        elif a.endswith(".2") and others == [None]:
-            error = f"{a} was started before the attempt before it had ended"
-        elif own is None and "final" in before:
-            error = f"{a} was started after the job's final"
-        return before.put(f"~started/{a}"), error
 
     # ---- the claim and the gate
 
@@ -141,7 +79,7 @@ class Blocks(Model):
 
     def is_given_back(self, a: str) -> Answer:
         said = yield get(f"end/{self.unit_of(a)}")
-        return _said(said).get(int(a[0])) in BACK
+        return said_of(said).get(int(a[0])) in BACK
 
     def children(self, unit: str) -> list[str]:
         """Of two units the second is released by the first."""
@@ -205,17 +143,6 @@ class Blocks(Model):
             return "settle", unit, (yield get(f"end/{unit}")), "mender", then
         return then if self.keeps("a fenced holder ends nothing") else onward
 
-    def block_ended(
-        self, before: Bucket, after: Bucket, won: bool, unit: str, by: str, late: bool
-    ) -> tuple[Bucket, str | None]:
-        said = _said(after.get(f"end/{unit}"))
-        if won and by == "canceller" and any(f"~started/{rank}.1" in before for rank in said):
-            return after, "a running block was ended under its holder"
-        stopped = before.get("~acknowledged")
-        if won and late and any(how == "retry" and stopped in (str(rank), "job") for rank, how in said.items()):
-            return after, f"a retry was decided {AFTER_STOP}"
-        return after, None
-
     # ---- the end of a rank's own attempt, and what follows
 
     def end(self, a: str, how: str, by: str, then: Then) -> Program:
@@ -230,14 +157,9 @@ class Blocks(Model):
             return "settle", a, how, by, then
         return then if by == "supervisor" else ("settle", a, (yield get(f"end/{a}")), "mender", then)
 
-    def ended(self, before: Bucket, after: Bucket, won: bool, a: str, by: str) -> tuple[Bucket, str | None]:
-        if won and by == "canceller" and f"~started/{a}" in before:
-            return after, f"{a} was ended under its holder"
-        return after, None
-
     def settle(self, a: str, value: str, by: str, then: Then) -> Program:
         judged, unit = (yield has("verdict")), a.startswith("u")
-        said = _said(value) if unit else {int(a[0]): value}
+        said = said_of(value) if unit else {int(a[0]): value}
         for rank, how in said.items():
             following = f"{rank}.1" if how in BACK else f"{rank}.{1 if unit else int(a[2])}"
             following = f"{rank}.{int(following[2]) + 1}" if how == "retry" else following
@@ -301,7 +223,7 @@ class Blocks(Model):
         if said is None:
             return unit
         for a in self.attempts(rank):
-            carried = _said(said)[rank] if a.endswith(".1") else "back"
+            carried = said_of(said)[rank] if a.endswith(".1") else "back"
             how = carried if carried not in BACK else (yield get(f"end/{a}"))
             if how is None:
                 return a
@@ -352,7 +274,7 @@ class Blocks(Model):
     def reap(self, a: str, then: Then) -> Program:
         if self.unit_of(a):
             said = yield get(f"end/{self.unit_of(a)}")
-            carried = _said(said).get(int(a[0]))
+            carried = said_of(said).get(int(a[0]))
             if said is None and self.keeps("the block first"):
                 return then
             if carried not in BACK:
@@ -397,13 +319,6 @@ class Blocks(Model):
         yield drop(*(f"cancels/{rank}" for rank in range(self.options["ranks"])), "cancels/job", "open")
         return then
 
-    def finals(self, before: Bucket, after: Bucket, won: bool) -> tuple[Bucket, str | None]:
-        for key in before.under("~started/"):
-            a = key.removeprefix("~started/")
-            if won and self.how(before, a) is None:
-                return after, f"final while {a} runs"
-        return after, None
-
     # ---- one who knows nothing of blocks
 
     def stranger(self) -> Program:
@@ -411,12 +326,3 @@ class Blocks(Model):
         rank = yield choose(*range(self.options["ranks"]))
         yield create(f"queued/{rank}.1")
         return None
-
-
-def _said(value: str | None) -> dict[int, str]:
-    """What a unit's end says of its ranks."""
-    return {int(word[0]): word[2:] for word in (value or "").split()}
-
-
-def _final_and_tidy(bucket: Bucket) -> bool:
-    return "final" in bucket and not bucket.under("queued/", "running/", "cancels/", "open")

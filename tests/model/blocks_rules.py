@@ -1,8 +1,11 @@
-"""The rules of blocks, what must break without each, and the worlds in which the model is tried."""
+"""The rules of blocks, what must break without each, the worlds in which they are tried, and what must hold there."""
 
 from __future__ import annotations
 
-from tests.model.language import Late, Rule, Setting
+from tests.model.language import Bucket, Late, Mending, Model, Rule, Setting
+
+FINAL = ("done", "failed", "cancelled")
+BACK = ("back", "on")
 
 LOST = "a rank is lost"
 TWICE = "was started twice"
@@ -114,3 +117,99 @@ LARGE: tuple[Setting, ...] = (
         options=(("ranks", 3), ("block", 3), ("attempts", 1)),
     ),
 )
+
+
+class Judged(Model):
+    """What must hold, whoever did what."""
+
+    rules, small, large = RULES, SMALL, LARGE
+
+    def start(self) -> dict[str, str]:
+        return {"open": "", "queued/u0": ""}
+
+    # ---- which rank belongs to which unit
+
+    @property
+    def units(self) -> range:
+        return range(-(-self.options["ranks"] // self.options["block"]))
+
+    def ranks_of(self, unit: str) -> list[int]:
+        first = int(unit[1:]) * self.options["block"]
+        return list(range(first, min(first + self.options["block"], self.options["ranks"])))
+
+    def unit_of(self, a: str) -> str:
+        """The unit that carries this attempt; empty for units themselves and for later attempts."""
+        return f"u{int(a[0]) // self.options['block']}" if a.endswith(".1") else ""
+
+    # ---- at every instant
+
+    def mendings(self) -> tuple[Mending, ...]:
+        return (Mending((("tick", 1), ("worker", 1)), _final_and_tidy, LOST),)
+
+    def how(self, bucket: Bucket, a: str) -> str | None:
+        """How an attempt of a rank ended, whoever says it."""
+        carried = said_of(bucket.get(f"end/{self.unit_of(a)}")).get(int(a[0])) if a.endswith(".1") else None
+        return bucket.get(f"end/{a}") or (carried if carried not in BACK else None)
+
+    def attempts(self, rank: int) -> list[str]:
+        return [f"{rank}.{n}" for n in range(1, self.options["attempts"] + 1)]
+
+    def broken(self, bucket: Bucket) -> str | None:
+        for rank in range(self.options["ranks"]):
+            said = said_of(bucket.get(f"end/{self.unit_of(f'{rank}.1')}")).get(rank)
+            if f"end/{rank}.1" in bucket and said not in BACK:
+                return f"attempt {rank}.1 {ENDED_TWICE}: in its block ({said}) and by itself"
+            if sum(self.how(bucket, a) in FINAL for a in self.attempts(rank)) > 1:
+                return f"rank {rank} {ENDED_TWICE} for good"
+        return None
+
+    def begin(self, before: Bucket, _: Bucket, __: None, a: str, acknowledged: bool) -> tuple[Bucket, str | None]:
+        """`acknowledged`: whether a stop or cancel had been when the claim was won under which it starts."""
+        error, own = None, self.how(before, a)
+        others = [self.how(before, other) for other in self.attempts(int(a[0])) if other != a]
+        # With its own end there it is a zombie, taken for dead after its gate; it is fenced at its first look.
+        if own is None and any(other in FINAL for other in others):
+            error = f"a finished task was started again: {a}"
+        elif f"~started/{a}" in before:
+            error = f"attempt {a} {TWICE}"
+        elif acknowledged and before.get("~acknowledged") in (a[0], "job"):
+            error = f"{a} was started under a claim won {AFTER_STOP}"
+        elif a.endswith(".2") and others == [None]:
+            error = f"{a} was started before the attempt before it had ended"
+        elif own is None and "final" in before:
+            error = f"{a} was started after the job's final"
+        return before.put(f"~started/{a}"), error
+
+    # ---- at a request
+
+    def block_ended(
+        self, before: Bucket, after: Bucket, won: bool, unit: str, by: str, late: bool
+    ) -> tuple[Bucket, str | None]:
+        said = said_of(after.get(f"end/{unit}"))
+        if won and by == "canceller" and any(f"~started/{rank}.1" in before for rank in said):
+            return after, "a running block was ended under its holder"
+        stopped = before.get("~acknowledged")
+        if won and late and any(how == "retry" and stopped in (str(rank), "job") for rank, how in said.items()):
+            return after, f"a retry was decided {AFTER_STOP}"
+        return after, None
+
+    def ended(self, before: Bucket, after: Bucket, won: bool, a: str, by: str) -> tuple[Bucket, str | None]:
+        if won and by == "canceller" and f"~started/{a}" in before:
+            return after, f"{a} was ended under its holder"
+        return after, None
+
+    def finals(self, before: Bucket, after: Bucket, won: bool) -> tuple[Bucket, str | None]:
+        for key in before.under("~started/"):
+            a = key.removeprefix("~started/")
+            if won and self.how(before, a) is None:
+                return after, f"final while {a} runs"
+        return after, None
+
+
+def said_of(value: str | None) -> dict[int, str]:
+    """What a unit's end says of its ranks."""
+    return {int(word[0]): word[2:] for word in (value or "").split()}
+
+
+def _final_and_tidy(bucket: Bucket) -> bool:
+    return "final" in bucket and not bucket.under("queued/", "running/", "cancels/", "open")
