@@ -57,6 +57,7 @@ class Waiting(Stage):
         held: tuple[tuple[AttemptId, str], ...] = (),
         echoes: str = "",
         labels: dict[str, str] | None = None,
+        saved_at: float = 0.0,
     ) -> None:
         """A broadcast that is young. `free`: cores, where tasks hold the others."""
         now, millis = self.bucket.now(), int(cores * 1000)
@@ -68,7 +69,7 @@ class Waiting(Stage):
             total=Room(cpu_millis=millis, memory_bytes=memory_gb * GIB, gpus=gpus),
             free=Room(cpu_millis=millis if free is None else int(free * 1000), memory_bytes=memory_gb * GIB, gpus=gpus),
             gpus=tuple(Device(id=f"{worker}-{i}", index=i) for i in range(gpus)),
-            held=tuple(Named(attempt=str(a), nonce=nonce, alive=True) for a, nonce in held),
+            held=tuple(Named(attempt=str(a), nonce=nonce, alive=True, saved_at=saved_at) for a, nonce in held),
             labels=labels or {},
             holds_nonce=echoes,
         )

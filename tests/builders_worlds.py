@@ -120,6 +120,7 @@ def _running(said: Mapping[str, Any]) -> Running:
         capped=said.get("capped", False),
         gang=said.get("gang", False),
         stopping=said.get("stopping", False),
+        saved_at=at(said["saved"]) if "saved" in said else 0.0,
     )
 
 

@@ -15,6 +15,7 @@ from stado_like.bucket import generations, holding
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.queue_memory import Known, QueueMemory
 from stado_like.errors import BadRecord
+from stado_like.job.broadcast import Held
 from stado_like.job.ids import AttemptId
 from stado_like.job.states import TaskState
 from stado_like.job.wanted import Wanted
@@ -30,8 +31,8 @@ KnownJob = Callable[[AttemptId], Known | None]
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An order that was given and not claimed yet. `until`: when it is taken back; `devices`: the GPUs that were counted
-    for it, of a task that takes every free one."""
+    """An order that was given and not claimed yet. `until`: when it is taken back; `devices`: the GPUs that were
+    counted for it, of a task that takes every free one."""
 
     attempt: AttemptId
     worker: str
@@ -84,10 +85,10 @@ def _spot(
         wanted=wanted,
         apart=frozenset(one.ask.apart for one in running if one.ask.apart),
     )
-    named = {one.attempt: one.nonce for one in capacity.held}
-    cards = {one.attempt: one.devices for one in capacity.held if one.devices}
-    running = [_on(one, cards.get(str(one.attempt), ())) for one in running]
-    fresh = {look.attempt for look in claims if named.get(str(look.attempt)) != look.held.claim.nonce}
+    named = {(one.attempt, one.nonce): one for one in capacity.held}
+    told = {look.attempt: named.get((str(look.attempt), look.held.claim.nonce)) for look in claims}
+    running = [_told(one, told[one.attempt]) for one in running]
+    fresh = {attempt for attempt, said_of_it in told.items() if said_of_it is None}
     gone = _gone(said, claims, held, known)
     machine = leaving(replace(machine, apart=frozenset()), gone, [one for one in running if one.attempt not in fresh])
     machine = replace(machine, apart=frozenset(one.ask.apart for one in running if one.ask.apart))
@@ -96,9 +97,11 @@ def _spot(
     return Spot(machine, (*running, *promised), heard_at=said.last_modified, echoed=capacity.holds_nonce)
 
 
-def _on(one: Running, devices: tuple[str, ...]) -> Running:
-    """With the GPUs that its worker said it has."""
-    return replace(one, ask=one.ask.on(devices)) if devices else one
+def _told(one: Running, said: Held | None) -> Running:
+    """With what its worker says of it: the GPUs it has, and its newest checkpoint."""
+    if said is None or not (said.devices or said.saved_at):
+        return one
+    return replace(one, ask=one.ask.on(said.devices), saved_at=max(one.saved_at, said.saved_at))
 
 
 def _with(machine: Machine, one: Running) -> Machine:
@@ -133,8 +136,7 @@ def _gone(said: Broadcast, claims: list[Look], held: set[AttemptId], known: Know
         if a not in held:
             of = known(a)
             if of is not None and a.rank < of.terms.units:
-                gone = Running(a, of.terms.for_rank(a.rank).ask, of.terms.priority)
-                found.append(_on(gone, one.devices))
+                found.append(_told(Running(a, of.terms.for_rank(a.rank).ask, of.terms.priority), one))
     return found
 
 
@@ -166,6 +168,7 @@ def _running(
         capped=_is_capped(bucket, memory, look, terms.max_preemptions),
         gang=of.terms.gang,
         stopping=a in stopping or bool(look.ended_at) or _says_so(look),
+        saved_at=look.beat.record.saved_at if look.beat is not None and look.beat.record is not None else 0.0,
     )
 
 

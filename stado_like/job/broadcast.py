@@ -14,13 +14,15 @@ from stado_like.job.hardware import Device, Port
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """One attempt that a worker holds, in its broadcast. `alive`: its supervisor's word still stands. `devices`: the
-    GPUs that it was given."""
+    GPUs that it was given. `saved_at`: when what its newest checkpoint holds was written, as its supervisor said; 0:
+    nothing is known of one."""
 
     attempt: str
     nonce: str
     alive: bool
     state: str = ""
     devices: tuple[str, ...] = ()
+    saved_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,8 @@ class Claim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """status/…/heartbeat.<n>: proof of life and live state, put by the task's own supervisor. `progress`: what the task
-    says of itself; `steps`: a few `(store time, step)` of it; `stall`: since when it shows no sign of work."""
+    says of itself; `steps`: a few `(store time, step)` of it; `stall`: since when it shows no sign of work; `saved_at`:
+    when what its newest checkpoint holds was written."""
 
     seq: int
     nonce: str
@@ -141,6 +142,7 @@ class Heartbeat:
     progress_at: float = 0.0
     steps: tuple[tuple[float, ...], ...] = ()
     stall: Mapping[str, Any] = field(default_factory=dict)
+    saved_at: float = 0.0
     history: History = field(default_factory=History)
     extra: Mapping[str, Any] = field(default_factory=dict)
 

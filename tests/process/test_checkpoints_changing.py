@@ -226,6 +226,19 @@ def ended(bench: Bench, sender: Sender, final_s: float = 60.0) -> Saver:
     return saver
 
 
+def test_how_old_the_newest_of_what_was_saved_is_known(bench: Bench) -> None:
+    """What the program did since then is lost with it: whoever must stop somebody asks for the least."""
+    here = bench.folder(1)
+    for name, ago_s in (("old", 5000), ("new", 100)):
+        write(here, name, b"x")
+        os.utime(here / name, (REAL.wall_s() - ago_s,) * 2)
+    life = Life(REAL, 0.0, REAL.boot_s())
+    saver = Saver(life, REAL, 3600.0, 60.0)
+    saver.begin(bench.sender())
+    until(saver.is_finished, 20, "the last round is over")
+    assert life.now() - life.saved_at == pytest.approx(100, abs=5)
+
+
 def test_directory_that_the_program_removed_holds_nothing_up_and_forgets_nothing(bench: Bench) -> None:
     here = bench.folder(1)
     write(here, "state", b"x")

@@ -78,6 +78,9 @@ def test_counter_goes_on_from_its_checkpoint_on_another_machine(rig: Rig) -> Non
     j = counter(rig)
     a = AttemptId(j, 0, 1)
     until(lambda: saved(rig, j) >= 3, 15, f"three checkpoints; {rig.told(a)}")
+    said = until(lambda: (beat := rig.beat(j)) and beat.saved_at and beat, 10, "its heartbeat tells of a checkpoint")
+    assert said.running_at <= said.saved_at <= said.at
+    assert (first.folder(a).read_pulse() or {})["saved_at"] >= said.saved_at, "what its agent tells ticks"
     kill_machine(first, a)
     newest = checkpoints.held(rig.bucket, Shelf(j, 0)).newest_first
     assert len(newest) == 2  # as many as are kept

@@ -67,6 +67,17 @@ def test_cap_of_none_forbids_every_preemption(stage: Waiting) -> None:
     assert running(stage)[AttemptId(j, 0, 1)].capped
 
 
+def test_checkpoint_that_a_broadcast_tells_of_counts_as_work_that_is_not_lost(stage: Waiting) -> None:
+    """No request for it: a worker says it of each of its attempts."""
+    a = AttemptId(stage.put("batch"), 0, 1)
+    held = stage.claim(a)
+    saved_at = stage.bucket.now() - 60
+    stage.machine("w1", held=((a, held.nonce),), saved_at=saved_at)
+    assert running(stage)[a].saved_at == saved_at
+    stage.machine("w1", held=((a, "of another claim"),), saved_at=saved_at)
+    assert running(stage)[a].saved_at == 0
+
+
 def test_preempted_gang_is_told_the_same_in_all_its_members(stage: Waiting) -> None:
     """The order to one was lost: the first end has the rest stopped as preempted too. It is charged once."""
     j = submit_gang(stage.bucket)
