@@ -100,6 +100,7 @@ class Agent:
         self._offer.undying.recover(attempts, boot_id)
         for holding in found.holdings:
             self._take_over(holding)
+            self._log(f"{holding.a}: found, {holding.phase}")
         return len(self._holdings)
 
     def _take_over_rank(self, attempt_id: str) -> None:
@@ -118,7 +119,6 @@ class Agent:
         self._holdings[str(holding.a)] = holding
         if holding.phase is Phase.RUNNING:
             self._launcher.adopt(holding.folder)
-        self._log(f"{holding.a}: found, {holding.phase}")
 
     def _ask_for_unread(self, now_s: float) -> None:
         """Folders whose claim cannot be read: the store says whether they are ours."""
@@ -126,6 +126,7 @@ class Agent:
             self._unread_due_s = now_s + RETRY_MOST_S
             for holding in recovery.ask_the_store(self._bucket, self._unread, self._options, self._log):
                 self._take_over(holding)
+                self._log(f"{holding.a}: found, {holding.phase}")
 
     # ---- the loop
 

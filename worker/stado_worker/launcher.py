@@ -22,7 +22,7 @@ from stado_like.errors import BadRecord
 from stado_like.job.keys import AttemptId
 from stado_worker.nursery import KIND, Nursery
 from stado_worker.shim.attempt_dir import AttemptDir
-from stado_worker.shim.block_ran import rank_folder, read_ran
+from stado_worker.shim.block_ran import rank_folder, ranks_in, read_ran
 from stado_worker.shim.cgroup import group_name
 from stado_worker.shim.process import kill_attempt
 
@@ -187,11 +187,19 @@ class NurseryLauncher:
     def _kill_rank(self, folder: AttemptDir) -> tuple[int, ...]:
         """Of a block: what is left of the rank that had begun. Its processes carry its own id."""
         ran = read_ran(folder)
-        if ran is None or ran.begun is None:
+        ranks = ranks_in(folder) if ran is not None else None
+        if ran is None or ranks is None:
             return ()
-        rank = rank_folder(folder.path.parent, AttemptId.parse(folder.attempt_id), ran.begun)
-        marks = {"STADO_STOP_FILE": str(rank.stop)}
-        return kill_attempt(rank.attempt_id, None, marks=marks, ambient=self.ambient).stuck
+        begun = [ran.begun] if ran.whole else [one for one in ranks if one not in ran.ended]
+        stuck: tuple[int, ...] = ()
+        for one in begun:
+            if one is None:
+                continue
+            rank = rank_folder(folder.path.parent, AttemptId.parse(folder.attempt_id), one)
+            if rank.path.exists():
+                marks = {"STADO_STOP_FILE": str(rank.stop)}
+                stuck += kill_attempt(rank.attempt_id, None, marks=marks, ambient=self.ambient).stuck
+        return stuck
 
     def _kill_supervisor(self, folder: AttemptDir) -> None:
         """Only one that holds the lock of this very attempt: a warm one may be at another by now."""

@@ -291,10 +291,10 @@ class _Supervisor:
         noted as done (a full disk) its lock stays held, or the agent would kill what runs on as its remains."""
         if not self._folder.is_done():
             return
+        self._alive.release()  # before the agent is woken, who asks for it
         if self._channel is not None:
-            with suppress(OSError):  # the agent has gone: the next one finds the folder
+            with suppress(OSError):  # the agent has gone, or knows it already: its folder tells
                 self._channel.sendall(orjson.dumps({"goes_on": str(rank.folder.path)}) + b"\n")
-        self._alive.release()
 
     def _spoken_to(self) -> tuple[AttemptDir, Life]:
         """Whom a nudge is for."""
