@@ -1,19 +1,21 @@
-"""Jobs per second and the time to the first instruction, with the floors they stand on."""
+"""stado's own figures: jobs per second and the time to the first instruction, with the floors they stand on."""
 
 from __future__ import annotations
 
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 from bench import work
-from bench.cluster import NotMeasured, cluster
+from bench.cluster import Cluster, NotMeasured, cluster
 from bench.figures import Figure, Results, percentile
-from bench.requests import per_job
 from stado_like.ambient import REAL
 from stado_like.store.protocol import ObjectStore
+from tests import servers
 
 SPAWN = Figure("spawn", "posix_spawn of /bin/true, 2 slots", "/s")
 POPEN = Figure("popen", "Popen + session + log file, 2 slots", "/s")
@@ -24,15 +26,22 @@ SYNCED = Figure("synced", "create + fsync + fsync of directory + unlink, disk", 
 DATE = Figure("date", "Popen of date to its first instruction, p50", "ms", digits=2)
 PUTS = Figure("puts", "SeaweedFS: create, read, one after the other, one client", "requests/s")
 
-SINGLES = Figure("singles", "single jobs, memory, no fsync", "jobs/s", "popen", ">= 200")
-ARRAY = Figure("array", "one array, memory, no fsync", "tasks/s", "popen")
-DISK_SINGLES = Figure("disk_singles", "single jobs, disk, fsync", "jobs/s", "synced")
-DISK_ARRAY = Figure("disk_array", "one array, disk, fsync", "tasks/s", "synced")
-P50 = Figure("start_p50", "submit to first instruction, idle worker, p50", "ms", "date", "<= 60", digits=1)
-P95 = Figure("start_p95", "submit to first instruction, idle worker, p95", "ms", "date", digits=1)
-COLD = Figure("start_cold", "the same, first job after 6 s of rest", "ms", "date", digits=1)
-S3_SINGLES = Figure("s3_singles", "SeaweedFS: single jobs", "jobs/s", "puts")
-S3_P50 = Figure("s3_start_p50", "SeaweedFS: submit to first instruction, idle, p50", "ms", "date", digits=1)
+SINGLES = Figure("singles", "stado: single jobs, directory in memory, no fsync", "jobs/s", "popen")
+MANY = Figure("many", "stado: 5,000 single jobs, directory in memory, no fsync", "jobs/s", "popen")
+ARRAY = Figure("array", "stado: one array, directory in memory, no fsync", "tasks/s", "popen")
+DISK_SINGLES = Figure(
+    "disk_singles", "stado: single jobs, directory on disk, every deciding record synced", "jobs/s", "synced"
+)
+DISK_ARRAY = Figure(
+    "disk_array", "stado: one array, directory on disk, every deciding record synced", "tasks/s", "synced"
+)
+P50 = Figure("start_p50", "stado: submit to first instruction, idle worker, p50", "ms", "date", digits=1)
+P95 = Figure("start_p95", "stado: submit to first instruction, idle worker, p95", "ms", "date", digits=1)
+COLD = Figure("start_cold", "stado: the same, first job after 6 s of rest", "ms", "date", digits=1)
+S3_SINGLES = Figure("s3_singles", "stado: single jobs, SeaweedFS", "jobs/s", "puts")
+S3_ARRAY = Figure("s3_array", "stado: one array, SeaweedFS", "tasks/s", "puts")
+S3_P50 = Figure("s3_start_p50", "stado: submit to first instruction, idle, SeaweedFS, p50", "ms", "date", digits=1)
+S3_P95 = Figure("s3_start_p95", "stado: submit to first instruction, idle, SeaweedFS, p95", "ms", "date", digits=1)
 
 SETTLE_S = 6.0  # warm supervisors are let go after 5
 
@@ -42,8 +51,9 @@ def floors(results: Results, place: Path, n: int, *, disk: bool) -> None:
         results.add(DISK_FILES, _floor("files", n, place))
         results.add(SYNCED, _floor("synced", max(50, n // 5), place))
         return
-    for figure in (SPAWN, POPEN, FORK, FILES):
+    for figure in (SPAWN, POPEN, FILES):
         results.add(figure, _floor(figure.name, n, place))
+    results.add(FORK, _floor(FORK.name, max(10, n // 5), place))
     results.add(DATE, _date_ms())
 
 
@@ -70,46 +80,52 @@ def _date_ms() -> float:
     return statistics.median(took)
 
 
-def in_memory(results: Results, place: Path, n: int, samples: int, quick: bool) -> None:
+def in_memory(results: Results, place: Path, *, singles: int, many: int, array: int, samples: int, quick: bool) -> None:
     with cluster(place / "latency", f"file://{place}/latency/store?durable=0") as on:
         if not quick:
             REAL.sleep(SETTLE_S)
         cold = work.start_latency_ms(on, "cold")
         if not quick:
             results.add(COLD, cold)
-        took = []
-        for i in range(samples):
-            REAL.sleep(REAL.uniform(0.0, 0.03))  # not in step with the worker's own looks
-            took.append(work.start_latency_ms(on, f"start-{i}"))
-        results.add(P50, percentile(took, 0.5))
-        results.add(P95, percentile(took, 0.95))
+        _starts(results, on, samples, P50, P95)
     with cluster(place / "rates", f"file://{place}/rates/store?durable=0") as on:
-        results.add(SINGLES, work.singles(on, "single", n))
-        results.add(ARRAY, work.array(on, "array", n))
+        results.add(SINGLES, work.singles(on, "single", singles))
+        results.add(ARRAY, work.array(on, "array", array))
+    if many:
+        with cluster(place / "many", f"file://{place}/many/store?durable=0") as on:
+            results.add(MANY, work.singles(on, "single", many))
 
 
-def on_disk(results: Results, place: Path, n: int) -> None:
+def _starts(results: Results, on: Cluster, samples: int, p50: Figure, p95: Figure) -> None:
+    took = []
+    for i in range(samples):
+        REAL.sleep(REAL.uniform(0.0, 0.03))  # not in step with the worker's own looks
+        took.append(work.start_latency_ms(on, f"start-{i}"))
+    results.add(p50, percentile(took, 0.5))
+    results.add(p95, percentile(took, 0.95))
+
+
+def on_disk(results: Results, place: Path, *, singles: int, array: int) -> None:
     with cluster(place / "rates", f"file://{place}/rates/store") as on:
-        results.add(DISK_SINGLES, work.singles(on, "single", n))
-        results.add(DISK_ARRAY, work.array(on, "array", n))
+        results.add(DISK_SINGLES, work.singles(on, "single", singles))
+        results.add(DISK_ARRAY, work.array(on, "array", array))
 
 
-def on_seaweedfs(results: Results, place: Path, n: int, rounds: int) -> None:
-    """A server of its own, data on disk. Credentials are the server's own, for this process and the worker."""
-    from tests import servers
-
-    place.mkdir()
+@contextmanager
+def seaweedfs(place: Path) -> Iterator[servers.Server]:
+    """A server of its own, data on disk, with a bucket. Its credentials are this process's while it lasts."""
+    place.mkdir(parents=True)
     with servers.seaweedfs(place / "server") as server, patch.dict("os.environ", servers.CREDENTIALS):
         server.make_bucket("bench")
-        for i in range(rounds):
-            url = server.url("bench", f"round-{i}")
-            with cluster(place / f"round-{i}", url, env=servers.CREDENTIALS) as on:
-                results.add(PUTS, _requests_per_s(on.client.store, 100))
-                took = [work.start_latency_ms(on, f"start-{one}") for one in range(10)]
-                results.add(S3_P50, percentile(took, 0.5))
-                results.add(S3_SINGLES, work.singles(on, "single", n, poll_s=0.1))
-        counted = per_job(place / "counted", server.url("bench", "counted"), 20, servers.CREDENTIALS)
-        results.requests.update({f"{role}, S3": counts for role, counts in counted.items()})
+        yield server
+
+
+def on_seaweedfs(results: Results, place: Path, url: str, *, singles: int, array: int, samples: int) -> None:
+    with cluster(place, url, env=servers.CREDENTIALS) as on:
+        results.add(PUTS, _requests_per_s(on.client.store, 100))
+        _starts(results, on, samples, S3_P50, S3_P95)
+        results.add(S3_SINGLES, work.singles(on, "single", singles, poll_s=0.05))
+        results.add(S3_ARRAY, work.array(on, "array", array, poll_s=0.1))
 
 
 def _requests_per_s(store: ObjectStore, n: int) -> float:

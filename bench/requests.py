@@ -1,4 +1,4 @@
-"""Requests per one-task job, by who sends them, kind, and family of keys.
+"""Requests per one-task job, and per rank of an array, by who sends them, kind, and family of keys.
 
 A worker polls while it works, so counts by kind alone mix the polls with the job. Counting by the first segment of
 the key tells them apart: `get state` is the doorbell. The counts come from inside the processes: the worker below is
@@ -14,14 +14,14 @@ import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
-from bench.cluster import SLOTS, WORKER, Cluster, cluster, until
-from bench.work import TRUE, ended
+from bench.cluster import SLOTS, WORKER, Cluster, NotMeasured, cluster, until
+from bench.work import TOGETHER_S, TRUE, ended
 from stado_like.ambient import REAL
 from stado_like.bucket.bucket import Bucket
 from stado_like.client import Client
@@ -33,6 +33,7 @@ from stado_worker.shim import supervise
 COUNTS = "BENCH_COUNTS"
 """The environment variable that tells a counting supervisor where to put its counts."""
 WAITING = "304 state/doorbell.json"
+ALIVE = "alive."
 
 
 class CountingStore:
@@ -114,7 +115,10 @@ def prepare(url: str) -> None:
 
 
 def run(attempt_dir: str, channel: socket.socket | None = None) -> None:
-    """The life of a supervisor; at its end it leaves its counts."""
+    """The life of a supervisor; at its end it leaves its counts in place of a mark that says it lives."""
+    out = Path(os.environ[COUNTS])
+    mark = out / f"{ALIVE}{REAL.pid}"
+    mark.touch()
     try:
         supervise.run(attempt_dir, channel)
     finally:
@@ -122,7 +126,8 @@ def run(attempt_dir: str, channel: socket.socket | None = None) -> None:
         for store in supervise._prepared.values():
             if isinstance(store, CountingStore):
                 counts += store.counts
-        _tell(Path(os.environ[COUNTS]), f"supervisor.{REAL.pid}", counts)
+        _tell(out, f"supervisor.{REAL.pid}", counts)
+        mark.unlink()
 
 
 def _tell(out: Path, name: str, counts: Counter[str]) -> None:
@@ -163,15 +168,45 @@ def per_job(place: Path, url: str, jobs: int, env: Mapping[str, str] | None = No
 
     Looks at a doorbell that had not been rung are left out: they are the price of waiting, not of a job.
     """
+
+    def submit(on: Cluster, client: Client) -> None:
+        for i in range(jobs):
+            ended(on, client.submit(command=TRUE, name=f"counted-{i}"))
+
+    return _each(_counted(place, url, submit, env), jobs)
+
+
+def per_rank(place: Path, url: str, ranks: int, env: Mapping[str, str] | None = None) -> dict[str, dict[str, float]]:
+    """The same per rank of one array of so many, all of which must complete."""
+
+    def submit(on: Cluster, client: Client) -> None:
+        job = client.submit(command=TRUE, name="counted", array=ranks)
+        state = Client(on.url).wait([job.id], TOGETHER_S)[0].state.value  # its looks are not the job's
+        if state != "Completed":
+            raise NotMeasured(f"the array is {state}: {job.view().reason}")
+
+    return _each(_counted(place, url, submit, env), ranks)
+
+
+def _counted(
+    place: Path, url: str, submit: Callable[[Cluster, Client], None], env: Mapping[str, str] | None
+) -> dict[str, Counter[str]]:
     out = place / "counts"
     out.mkdir(parents=True)
     program = [sys.executable, "-m", "bench.requests", url, str(place / "state"), str(out)]
     with cluster(place, url, program=program, env={COUNTS: str(out), **(env or {})}) as on:
-        submitted = _submit(on, jobs)
+        counted = CountingStore(on.client.store)
+        client = Client(on.url, opened=counted)
+        client.ready_to_write()
+        counted.counts.clear()  # the probe is paid once per process, not per job
+        submit(on, client)
     # Idle supervisors end at their agent's end, and only then tell.
-    until(lambda: _told(out)["supervisor"]["create status"] >= jobs, 10.0, "the supervisors did not tell their counts")
-    counted = {"submitter": submitted, **_told(out)}
-    return {role: {kind: round(n / jobs, 2) for kind, n in counts.items()} for role, counts in counted.items()}
+    until(lambda: not list(out.glob(f"{ALIVE}*")), 10.0, "the supervisors did not tell their counts")
+    return {"submitter": counted.counts, **_told(out)}
+
+
+def _each(counted: Mapping[str, Counter[str]], n: int) -> dict[str, dict[str, float]]:
+    return {role: {kind: round(many / n, 3) for kind, many in counts.items()} for role, counts in counted.items()}
 
 
 def _told(out: Path) -> dict[str, Counter[str]]:
@@ -181,16 +216,6 @@ def _told(out: Path) -> dict[str, Counter[str]]:
         told.pop(WAITING, None)
         found[path.name.partition(".")[0]].update(told)
     return found
-
-
-def _submit(on: Cluster, jobs: int) -> Counter[str]:
-    counted = CountingStore(on.client.store)
-    client = Client(on.url, opened=counted)
-    client.ready_to_write()
-    counted.counts.clear()  # the probe is paid once per process, not per job
-    for i in range(jobs):
-        ended(on, client.submit(command=TRUE, name=f"counted-{i}"))
-    return counted.counts
 
 
 if __name__ == "__main__":

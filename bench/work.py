@@ -1,8 +1,8 @@
 """The workloads: /bin/true many times over, and one job at a time on an idle worker.
 
-A rate counts from before the first submit to the store's own time of the last end record. On a directory that is the
-end's modification time, read afterwards: waiting asks nothing of the store that would slow it down but a look for one
-file. On S3, whose times are whole seconds, the wait itself is the clock.
+A rate of single jobs counts from before the first submit to the store's own time of the last end record. On a directory
+that is the end's modification time, read afterwards: waiting asks nothing of the store that would slow it down but a
+look for one file. On S3, whose times are whole seconds, the wait itself is the clock.
 """
 
 from __future__ import annotations
@@ -30,11 +30,25 @@ def singles(on: Cluster, name: str, n: int, *, poll_s: float = 0.005) -> float:
     return n / (_last_end(on, [keys.AttemptId(job.id, 0, 1) for job in jobs], poll_s) - began_s)
 
 
-def array(on: Cluster, name: str, n: int, *, poll_s: float = 0.005) -> float:
-    """Tasks per second: one job of `n` tasks."""
-    began_s = REAL.wall_s()
+def array(on: Cluster, name: str, n: int, *, poll_s: float = 0.01) -> float:
+    """Tasks per second: one job of `n` tasks. The clock stops when nothing of it is queued or held any more, so that
+    it does not matter in which records the ends are kept. Raises `NotMeasured` unless the job is Completed then."""
+    store = on.client.store
+    began_s = REAL.boot_s()
     job = on.client.submit(command=TRUE, name=name, array=n)
-    return n / (_last_end(on, [keys.AttemptId(job.id, rank, 1) for rank in range(n)], poll_s) - began_s)
+    while True:
+        until(lambda: _is_empty(store, keys.QUEUED_OPEN, keys.RUNNING), TOGETHER_S, f"{name}: {n} tasks", poll_s=poll_s)
+        took_s = REAL.boot_s() - began_s
+        if all(task.is_over for task in job.view().tasks):
+            break  # else the two looks fell between a claim that went and its successor's entry
+    state = job.wait(ONE_S)
+    if state != "Completed":
+        raise NotMeasured(f"{name} is {state}: {job.view().reason}")
+    return n / took_s
+
+
+def _is_empty(store: ObjectStore, *prefixes: str) -> bool:
+    return not any(store.list(prefix, limit=1).rows for prefix in prefixes)
 
 
 def _last_end(on: Cluster, attempts: Sequence[AttemptId], poll_s: float) -> float:
