@@ -120,9 +120,9 @@ def _judge_end(case: Case, play: Play, hand: Hand, done: bool) -> None:
     if known in _judged:
         return
     play.drain()
-    found = play.result()
+    found = case.scene.alike(play.result())
     ends = right(case.scene)
-    allowed = [ends.done] if done else [ends.done, ends.died, ends.never]
+    allowed = [case.scene.alike(one) for one in ([ends.done] if done else [ends.done, ends.died, ends.never])]
     assert found in allowed, f"came to\n  {found}\nshould be\n  " + "\nor\n  ".join(map(str, allowed))
     _judged.add(known)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from stado_coordinator.tick import Tick
 from stado_like.bucket import end, entries
@@ -23,14 +24,20 @@ from tests.sim.play import Hand, Outcomes, Play, document, id_of, unless_over
 ONE, ARRAY = "train", "arr"
 
 
+def _all_of_it(end: dict[str, Any]) -> dict[str, Any]:
+    return end
+
+
 @dataclass(frozen=True)
 class Scene:
-    """`hand`: whose store calls are counted and struck. `ticks`: it is the coordinator itself that acts."""
+    """`hand`: whose store calls are counted and struck. `ticks`: it is the coordinator itself that acts. `alike`: what
+    of an end (`Play.result`) must be as in an undisturbed run."""
 
     name: str
     setup: Callable[[Play, Hand], None]
     act: Callable[[Play, Hand], None]
     outcomes: Outcomes = field(default_factory=dict, hash=False)
+    alike: Callable[[dict[str, Any]], dict[str, Any]] = field(default=_all_of_it, hash=False)
 
 
 def _submitted(play: Play, *, tasks: int = 0, width: int = 0, name: str = "") -> None:
