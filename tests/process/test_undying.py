@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from stado_like.job import codec
+from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.terms import Ask
+from stado_like.planning.placing import Placing
 from stado_worker.machine.room import LiveRoom, Total
 from stado_worker.offer import Offer
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.undying import Undying, note
 from tests.builders_jobs import Clock
+from tests.builders_queue import Waiting
 from tests.sim.host import _Idle
 
 GIB = 1 << 30
@@ -72,6 +74,28 @@ def test_slot_stays_reserved_and_the_machine_is_fenced_until_the_processes_are_g
     end(process)
     here.sample(1.0, [])
     assert here.closed == "" and here.machine([]).free_cpu_millis == 4000
+
+
+def test_head_is_not_started_beside_what_is_left_of_its_victim(
+    tmp_path: Path, process: subprocess.Popen[bytes]
+) -> None:
+    """Row: two jobs on one accelerator. The victim's attempt has ended and its claim is gone, so nothing but the word
+    of its machine keeps the head off."""
+    here, folder, stage = offer(tmp_path), ended(tmp_path), Waiting()
+    urgent = stage.put("urgent", cores=4, priority=10)
+    note(folder, [process.pid], BOOT)
+    here.undying.ended(folder, ASK, (), BOOT)
+
+    def plan(now_s: float) -> Placing:
+        here.sample(now_s, [])
+        stage.bucket.put(keys.capacity("w1"), here.capacity(stage.bucket.now(), [], (), accepting=True))
+        return stage.look()[1].placing
+
+    fenced = plan(0.0)
+    assert not fenced.taken and not fenced.holds
+    assert any("would not die" in why for why in fenced.waiting[urgent].nodes["w1"])
+    end(process)
+    assert [one.job for one in plan(1.0).taken] == [urgent]
 
 
 def test_next_agent_knows_what_its_predecessor_could_not_kill(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
