@@ -199,6 +199,10 @@ class Rig:
 
     # ---- seeing
 
+    def worker_folder(self, j: JobId, rank: int = 0, n: int = 1) -> AttemptDir:
+        """The folder of an attempt on the first worker."""
+        return self.workers[0].folder(keys.AttemptId(j, rank, n))
+
     def end(self, j: JobId, rank: int = 0, n: int = 1, within_s: float = 20.0) -> End:
         a = keys.AttemptId(j, rank, n)
         return until(lambda: self.bucket.end(a), within_s, f"{a} ends; {self.told(a)}")
