@@ -75,7 +75,9 @@ def judged(results: Results, said: Mapping[str, Any]) -> tuple[list[str], list[s
         if not results.has(name):
             fell.append(f"{name}: was not taken; its bound is {most}")
             continue
-        count = round(results.median(name), 1)  # what a process asks once shows as a small fraction
+        count = results.median(name)
+        if isinstance(most, int):
+            count = round(count)  # a bell that was heard twice, or not at all, shows as a fraction of one job
         less = "; the bound can be lowered" if count < most else ""
         (fell if count > most else held).append(f"{name}: {count:g}, at most {most}{less}")
     for kind, sign in (("at_least", 1), ("at_most", -1)):

@@ -17,6 +17,7 @@ from stado_like.ambient import REAL
 from stado_like.errors import StadoError
 from tests import servers
 
+ROOT = Path(__file__).resolve().parent.parent
 S3_SINGLES, S3_ARRAY, S3_STARTS = 200, 400, 15
 
 
@@ -119,7 +120,7 @@ class Run:
             step()
         except Exception as why:
             kind = "" if isinstance(why, NotMeasured | StadoError) else f"{type(why).__name__}: "
-            trouble = f"{kind}{' '.join(str(why).split())[:400]}"
+            trouble = f"{kind}{' '.join(str(why).split())[:400]}".replace(str(ROOT), ".")
             self.results.missing.setdefault(what, trouble)
         told = f": not taken: {trouble}" if trouble else ""
         sys.stderr.write(f"round {i + 1}, {REAL.boot_s() - began_s:5.1f} s: {what}{told}\n")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -26,6 +27,7 @@ from tests.builders_jobs import attempt, claim, run, worker
 
 SIZES = (100, 10_000, 100_000)
 CHANGES = 100
+ROUNDS = 3
 TEMPLATE = "job-0000000"
 KINDS = {"list": "LIST", "gets": "GET and HEAD", "puts": "PUT"}
 
@@ -34,31 +36,32 @@ def name_of(queued: int, what: str) -> str:
     return f"tick_{queued}.{what}"
 
 
-def measure(results: Results, place: Path, queued: int) -> None:
-    """A tick over `queued` jobs after a hundred changes. Raises `NotMeasured`."""
+def measure(results: Results, place: Path, queued: int, rounds: int = ROUNDS) -> None:
+    """Ticks over `queued` jobs, each after a hundred changes. Raises `NotMeasured`."""
     store = place / "store"
     url = f"file://{store}?durable=0"
+    env = environment(place, {"STADO_STORE": url})
     with Client(url) as client:
         client.ready_to_write()
         _fill(client, store, queued)
-        env = environment(place, {"STADO_STORE": url})
         worker(client.bucket)
-        first, _ = _tick(env)
-        _change(client, queued)
-        worker(client.bucket)
-        requests, (wall_s, resident_mib) = _tick(env)
-    size = f"{queued:,} queued, {CHANGES} changes"
-    results.add(Figure(name_of(queued, "seconds"), f"tick, {size}", "s", digits=2), wall_s)
-    results.add(
-        Figure(name_of(queued, "memory"), f"tick, {size}, largest resident size", "MiB", digits=0), resident_mib
-    )
+        first = _tick(env)
+        figure = Figure(name_of(queued, "first"), f"tick, {queued:,} queued, the first: requests", "")
+        results.add(figure, first.requests["total"])
+        for i in range(rounds):
+            _change(client, i, queued)
+            worker(client.bucket)
+            _add(results, queued, _tick(env))
+
+
+def _add(results: Results, queued: int, tick: _Tick) -> None:
+    size = f"tick, {queued:,} queued, {CHANGES} changes"
+    results.add(Figure(name_of(queued, "seconds"), size, "s", digits=2), tick.wall_s)
+    results.add(Figure(name_of(queued, "memory"), f"{size}, largest resident size", "MiB"), tick.resident_mib)
     for what, title in KINDS.items():
-        results.add(Figure(name_of(queued, what), f"tick, {size}: {title}", ""), _of_kind(requests, what))
-    dollars = requests["dollars"] * 24 * 60
-    results.add(
-        Figure(name_of(queued, "dollars"), f"tick, {size}: a day of one such tick a minute", "$", digits=3), dollars
-    )
-    results.add(Figure(name_of(queued, "first"), f"tick, {queued:,} queued, the first: requests", ""), first["total"])
+        results.add(Figure(name_of(queued, what), f"{size}: {title}", ""), _of_kind(tick.requests, what))
+    figure = Figure(name_of(queued, "dollars"), f"{size}: a day of one such tick a minute", "$", digits=3)
+    results.add(figure, tick.requests["dollars"] * 24 * 60)
 
 
 def _of_kind(requests: Mapping[str, float], what: str) -> float:
@@ -79,12 +82,12 @@ def _fill(client: Client, store: Path, queued: int) -> None:
             Path(path.replace(TEMPLATE, name)).write_bytes(body.replace(TEMPLATE.encode(), name.encode()))
 
 
-def _change(client: Client, queued: int) -> None:
+def _change(client: Client, i: int, queued: int) -> None:
     """A third each: submitted, claimed, ended."""
-    changed = CHANGES // 3
-    for number in range(CHANGES - 2 * changed):
-        client.submit(command=TRUE, name=f"new-{number}")
-    for number in range(min(2 * changed, queued)):
+    third = CHANGES // 3
+    for number in range(CHANGES - 2 * third):
+        client.submit(command=TRUE, name=f"new-{i}-{number}")
+    for number in range(2 * third * i, min(2 * third * (i + 1), queued)):
         a = attempt(JobId("default", f"job-{number:07d}", 1))
         if number % 2:
             claim(client.bucket, a)
@@ -92,17 +95,28 @@ def _change(client: Client, queued: int) -> None:
             run(client.bucket, a)
 
 
-def _tick(env: Mapping[str, str]) -> tuple[dict[str, Any], tuple[float, float]]:
-    """Requests, and seconds with the largest resident size in MiB."""
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    requests: Mapping[str, float]
+    wall_s: float
+    resident_mib: float
+
+
+def _tick(env: Mapping[str, str]) -> _Tick:
+    """By the command, from its exec to its exit."""
     began_s = REAL.boot_s()
-    with subprocess.Popen(
-        [stado(), "scheduler", "tick", "--json"], env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        said, trouble = process.stdout.read(), process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
+    command = [stado(), "scheduler", "tick", "--json"]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, env=dict(env), stdout=subprocess.PIPE, stderr=log) as process,
+    ):
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)  # its memory, which Popen's own wait does not tell
+        took_s = REAL.boot_s() - began_s
         process.returncode = os.waitstatus_to_exitcode(status)
-    took_s = REAL.boot_s() - began_s
+        log.seek(0)
+        trouble = log.read().decode(errors="replace")
     if process.returncode != 0:
-        raise NotMeasured(f"the tick ended with {process.returncode}: {trouble.decode(errors='replace')[-300:]}")
-    return orjson.loads(said)["requests"], (took_s, usage.ru_maxrss / 1024)
+        raise NotMeasured(f"the tick ended with {process.returncode}: {trouble[-300:]}")
+    return _Tick(orjson.loads(said)["requests"], took_s, usage.ru_maxrss / 1024)

@@ -19,7 +19,7 @@ from stado_like.store.protocol import ObjectStore
 
 TRUE = ("/bin/true",)
 CLOCK = ("/bin/date", "+%s%N")  # reads the clock within half a millisecond of its exec, and prints nanoseconds
-TOGETHER_S = 120.0
+TOGETHER_S = 300.0
 ONE_S = 30.0
 
 
