@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from stado_like.job.ids import bad, is_workspace
 
@@ -32,7 +33,12 @@ class DayPart:
 
 def day_of(at: float) -> str:
     """`2026-01-31`: the UTC day of a moment of store time."""
-    return f"{datetime.fromtimestamp(at // DAY_S * DAY_S, tz=UTC):%Y-%m-%d}"
+    return _named(int(at // DAY_S))
+
+
+@lru_cache(maxsize=1_000)
+def _named(day: int) -> str:
+    return f"{datetime.fromtimestamp(day * DAY_S, tz=UTC):%Y-%m-%d}"
 
 
 def days_of(workspace: str) -> str:

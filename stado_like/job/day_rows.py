@@ -35,7 +35,7 @@ class DayRow:
     said: tuple[Any, ...]
 
     def line(self) -> bytes:
-        return orjson.dumps([self.j.name, self.j.k, self.etag, self.at, *self.said])
+        return orjson.dumps([f"{self.j.name}.{self.j.k}", self.etag, self.at, *self.said])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,16 @@ def _not_whole(key: str, why: str) -> BadRecord:
 
 def name_in(line: bytes) -> bytes:
     """What tells the lines of a workspace apart without reading them: the job's name and incarnation."""
-    return line[2 : line.find(b",", line.find(b'"', 2) + 2)]
-
-
-def name_of(j: JobId) -> bytes:
-    """The same of a job."""
-    return f'{j.name}",{j.k}'.encode()
+    return line[2 : line.find(b'"', 2)]
 
 
 def read(workspace: str, line: bytes) -> DayRow:
-    """Raises ValueError or TypeError for a line that is none of ours."""
-    name, k, etag, at, *said = orjson.loads(line)
-    return DayRow(JobId(workspace, name, k), etag, at, tuple(said))
+    """Raises ValueError, TypeError or `BadRecord` for a line that is none of ours."""
+    name, etag, at, *said = orjson.loads(line)
+    return DayRow(JobId.parse(f"{workspace}.{name}"), etag, at, tuple(said))
+
+
+def read_said(line: bytes, etag: str) -> list[Any] | None:
+    """What a line says of a job whose record has this etag; None: it is of another. Raises ValueError, TypeError."""
+    _, its, _, *said = orjson.loads(line)
+    return said if its == etag else None  # guard: day rows go by the listing

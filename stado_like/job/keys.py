@@ -109,6 +109,10 @@ def parse_job(key: str) -> JobId:
     return found
 
 
+is_job = re.compile(r"jobs/[A-Za-z0-9_-]+/[A-Za-z0-9_-]+\.[1-9][0-9]*\.json\Z", re.ASCII).match
+"""Truthy for what `parse_job` reads, at a fraction of the cost: a list asks of a million keys."""
+
+
 def tombstone(j: JobId) -> str:
     return f"{DELETED}{j}.json"
 

@@ -2,27 +2,29 @@
 
 Not obvious is when that is worth its requests. A listing of `days/` costs what thirteen GETs do, so it waits until as
 many are at stake; a day's files are read where that takes fewer requests than what is not known of the day. A list goes
-back in time, so lines are kept of one day only.
+back in time, so lines are kept of the days of one batch only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from stado_like.bucket import days
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.days import Part
 from stado_like.bucket.side_by_side import side_by_side
 from stado_like.job import day_keys, day_rows
-from stado_like.job.keys import JobId
 from stado_like.reading import told
+from stado_like.reading.candidates import Candidate, Known
 from stado_like.reading.shapes import JobRow
 
 READS_OF_A_JOB = 2
 """GETs for a job of one task that is over."""
-Asked = tuple[JobId, str, float]
-"""A job with the etag and the time of its record, as `jobs/` lists them."""
+ROW_BYTES = 40
+"""What a row takes in a file, packed, about."""
+Where = tuple[str, str]
+"""A workspace and a day."""
 
 
 class DayRows:
@@ -32,54 +34,76 @@ class DayRows:
         self._bucket = bucket
         self._workspace = workspace
         self._worth_a_listing = worth_a_listing
-        self._parts: dict[tuple[str, str], list[Part]] | None = None
-        self._lines: dict[tuple[str, str], dict[bytes, bytes]] = {}
+        self._listed: dict[Where, list[Part]] | None = None
+        self._lines: dict[Where, dict[bytes, bytes]] = {}
         self._missed = 0
 
-    def rows(self, asked: Sequence[Asked]) -> dict[JobId, JobRow]:
-        """What day files tell of these jobs, none of which is known to go on. Raises `StoreUnavailable`."""
+    def rows(self, asked: Sequence[Candidate]) -> dict[str, JobRow]:
+        """What day files tell of these jobs, under their keys; none of these is known to go on. Raises
+        `StoreUnavailable`."""
         self._missed += len(asked)
-        if self._parts is None:
-            if READS_OF_A_JOB * self._missed < self._worth_a_listing:
-                return {}
-            self._parts = days.parts(self._bucket, self._workspace)
-        if not self._parts:
+        if self._listed is None and READS_OF_A_JOB * self._missed < self._worth_a_listing:
             return {}
-        placed = [((j.workspace, day_keys.day_of(at)), j, etag) for j, etag, at in asked]
-        self._load(Counter(where for where, _, _ in placed))
+        if not asked or not self._parts():
+            return {}
+        placed = [(_where(one), one) for one in asked]
+        self._load(Counter(where for where, _ in placed))
         found = {}
-        for where, j, etag in placed:
-            line = self._lines.get(where, {}).get(day_rows.name_of(j))
-            row = _row(line, j, etag) if line is not None else None
+        for where, one in placed:
+            line = self._lines.get(where, {}).get(_name(one.key))
+            row = _row(line, one) if line is not None else None
             if row is not None:
-                found[j] = row
+                found[one.key] = row
         return found
 
-    def _load(self, wanted: Counter[tuple[str, str]]) -> None:
-        assert self._parts is not None
-        for where in [where for where in self._lines if where not in wanted]:
-            self._lines[where] = {}  # behind us: a list goes back in time
+    def known(self) -> Known:
+        """Keys of jobs that the largest file tells of, and about how many jobs all tell of."""
+        parts = [part for some in self._parts().values() for part in some]
+        if not parts:
+            return Known()
+        largest = max(parts, key=lambda one: one.size_bytes)
+        prefix = f"jobs/{largest.workspace}/"
+        names = [f"{prefix}{day_rows.name_in(line).decode()}.json" for line in self._read(largest)]
+        return Known(names, sum(part.size_bytes for part in parts) // ROW_BYTES)
+
+    def _parts(self) -> dict[Where, list[Part]]:
+        if self._listed is None:
+            self._listed = days.parts(self._bucket, self._workspace)
+        return self._listed
+
+    def _load(self, wanted: Counter[Where]) -> None:
+        for where in [where for where, lines in self._lines.items() if lines and where not in wanted]:
+            self._lines[where] = {}  # behind us
         fresh = [
             where
             for where, jobs in wanted.items()
-            if where not in self._lines and 0 < len(self._parts.get(where, ())) <= READS_OF_A_JOB * jobs
+            if where not in self._lines and 0 < len(self._parts().get(where, ())) <= READS_OF_A_JOB * jobs
         ]
-        parts = [part for where in fresh for part in self._parts[where]]
+        parts = [part for where in fresh for part in self._parts()[where]]
         for part, lines in zip(parts, side_by_side(self._bucket, self._read, parts), strict=True):
             kept = self._lines.setdefault((part.workspace, part.day), {})
             kept.update((day_rows.name_in(line), line) for line in lines)
 
-    def _read(self, part: Part) -> Iterable[bytes]:
+    def _read(self, part: Part) -> list[bytes]:
         try:
             return days.lines(self._bucket, part)
         except days.READABLE:
-            return ()
+            return []
 
 
-def _row(line: bytes, j: JobId, etag: str) -> JobRow | None:
+def _where(one: Candidate) -> Where:
+    return one.key.split("/", 2)[1], day_keys.day_of(one.at)
+
+
+def _name(key: str) -> bytes:
+    """The job's name and incarnation, as a line says them."""
+    return key[key.rindex("/") + 1 : -len(".json")].encode()
+
+
+def _row(line: bytes, one: Candidate) -> JobRow | None:
     """None: it says something of an earlier job of that name, or cannot be read."""
     try:
-        one = day_rows.read(j.workspace, line)
-        return told.row_of(j, one.said) if one.etag == etag else None  # guard: day rows go by the listing
+        said = day_rows.read_said(line, one.etag)
+        return None if said is None else told.row_of(one.key, said)
     except days.READABLE:
         return None

@@ -11,7 +11,7 @@ appended meanwhile is lost, and costs that process's next look a request.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from stado_like.errors import BadRecord
 from stado_like.job import codec, day_keys, keys
 from stado_like.job.records import Job
 from stado_like.reading import told
+from stado_like.reading.candidates import Candidate
 from stado_like.reading.shapes import JobRow
 
 MOST_BYTES = 16 << 20
@@ -56,9 +57,20 @@ class KeptRows:
         """The row of a job that is over."""
         said = self._said(key, etag, _ROW)
         try:
-            return None if said is None else told.row_of(keys.parse_job(key), said)
+            return None if said is None else told.row_of(key, said)
         except _NOT_OURS:
             return None
+
+    def rows(self, asked: Iterable[Candidate]) -> dict[str, JobRow]:
+        """The rows of those of these jobs that are over, under their keys."""
+        if not self._known():
+            return {}
+        return {one.key: row for one in asked if (row := self.row(one.key, one.etag)) is not None}
+
+    def keys_of(self, workspace: str) -> list[str]:
+        """Keys of jobs that are known, in no order."""
+        prefix = keys.jobs_of(workspace) if workspace else keys.JOBS
+        return [key.decode() for key in self._known() if key.startswith(prefix.encode())]
 
     def job(self, key: str, etag: str) -> Job | None:
         """The record of a job that was not over."""

@@ -10,10 +10,9 @@ one-task job, its ends; for an array its final, or else one listing of its statu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from stado_like.bucket.bucket import Bucket
@@ -23,16 +22,20 @@ from stado_like.job import keys
 from stado_like.job.keys import JobId
 from stado_like.job.labels import is_of_tasks
 from stado_like.job.records import Job, Tombstone
+from stado_like.reading import candidates
+from stado_like.reading.candidates import Candidate, Indexed, Known
 from stado_like.reading.day_rows import DayRows
 from stado_like.reading.kept_rows import KeptRows
 from stado_like.reading.shapes import JobRow
-from stado_like.store.protocol import list_all
+from stado_like.store.protocol import Page
 
 if TYPE_CHECKING:
     from stado_like.reading.rows import Look
 
 DAY_S = 86_400.0
-AT_ONCE = 32
+AT_ONCE, BATCH_MOST = 32, 1_024
+CAPPED_FROM = 1_000
+"""Of so many of the newest jobs those are shown that a limit lets; more are held only where it comes to that."""
 WORTH_A_PAGE = 13
 """So many GETs cost what one LIST does."""
 KEPT_OF_DAYS = 10_000
@@ -65,48 +68,37 @@ class Listing:
     set_aside: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A job that may be shown, as a listing named it."""
-
-    j: JobId
-    etag: str
-    at: float
-
-    @property
-    def key(self) -> str:
-        return keys.job(self.j)
-
-
-@dataclass(slots=True)
-class _Indexed:
-    """What the indexes say of jobs that are not over."""
-
-    unfinished: set[JobId] = field(default_factory=set)
-    opened: list[JobId] = field(default_factory=list)
-    claimed: set[JobId] = field(default_factory=set)
-    first: set[JobId] = field(default_factory=set)
-    """Jobs with a first attempt on the queue."""
-
-
 def list_jobs(bucket: Bucket, wanted: Wanted, kept: KeptRows | None = None) -> Listing:
     """`kept`: what is known from earlier looks; what this one learns is added to it. Raises `StoreUnavailable`; a
     record that cannot be read is set aside and the rest goes on."""
     set_aside: dict[str, str] = {}
+    return Listing(tuple(stream_jobs(bucket, wanted, set_aside, kept)), set_aside)
+
+
+def stream_jobs(
+    bucket: Bucket, wanted: Wanted, set_aside: dict[str, str], kept: KeptRows | None = None
+) -> Iterator[JobRow]:
+    """The same, one after another, so that a million rows need not be held. What is set aside is in `set_aside` once
+    the last one has come."""
     kept = KeptRows() if kept is None else kept
-    indexed = _indexed(bucket, set_aside)
-    now, candidates = _candidates(bucket, wanted, indexed.unfinished, set_aside)
-    dying = _deletions(bucket, indexed.opened)
-    candidates = [one for one in candidates if one.j not in dying]
-    reading = _Reading(bucket, wanted, kept, now, indexed, set_aside)
-    reading.fresh = _fresh(bucket, indexed, [one.j for one in candidates], wanted)
-    rows: list[JobRow] = []
-    for batch in _batches(candidates, AT_ONCE):
-        rows += reading.rows_of(batch)
-        if wanted.limit and len(rows) >= wanted.limit:
-            break
-    kept.save()
-    return Listing(tuple(rows[: wanted.limit] if wanted.limit else rows), set_aside)
+    indexed = candidates.indexed(bucket, set_aside)
+    reading = _Reading(bucket, wanted, kept, indexed, set_aside)
+    cap = max(CAPPED_FROM, 2 * wanted.limit) if wanted.limit and not wanted.states and not wanted.labels else 0
+    shown, whole = reading.candidates(cap)
+    told = 0
+    try:
+        while True:
+            for row in reading.rows(shown):
+                yield row
+                told += 1
+                if told == wanted.limit:
+                    return
+            if whole:
+                return
+            # Of those that were listed so many were deleted or unreadable that the limit was not reached.
+            shown, whole = reading.candidates(0, older_than=shown[-1])
+    finally:
+        kept.save()
 
 
 class _Reading:
@@ -114,25 +106,58 @@ class _Reading:
     kept, that would be most of the time that a list takes."""
 
     def __init__(
-        self,
-        bucket: Bucket,
-        wanted: Wanted,
-        kept: KeptRows,
-        now: float,
-        indexed: _Indexed,
-        set_aside: dict[str, str],
+        self, bucket: Bucket, wanted: Wanted, kept: KeptRows, indexed: Indexed, set_aside: dict[str, str]
     ) -> None:
         self._bucket = bucket
         self._wanted = wanted
         self._kept = kept
-        self._now = now
-        self._unfinished = frozenset(indexed.unfinished)
-        self._claimed = frozenset(indexed.claimed)
+        self._now = bucket.now()
+        self._indexed = indexed
         self._set_aside = set_aside
         self._by_job = not any(is_of_tasks(name) for name in wanted.labels)
-        self.fresh: frozenset[JobId] = frozenset()
+        self._fresh: frozenset[JobId] = frozenset()
         self._kept_of_days = 0
         self._days = DayRows(bucket, wanted.workspace, worth_a_listing=WORTH_A_PAGE)
+
+    def candidates(self, cap: int, older_than: Candidate | None = None) -> tuple[list[Candidate], bool]:
+        """Jobs by age, newest first: of more than `cap` only the newest, where there is a cap, and whether these are
+        all."""
+        wanted, unfinished = self._wanted, self._indexed.unfinished
+        found: list[Candidate] = []
+        whole = True
+
+        def take(page: Page) -> None:
+            nonlocal whole
+            for row in page.rows:
+                age_s = max(0.0, page.now - row.last_modified)
+                if not keys.is_job(row.key):
+                    self._say_stray(row.key)
+                elif age_s >= wanted.older_than_s and (wanted.every or age_s < DAY_S or row.key in unfinished):
+                    found.append(Candidate(row.last_modified, row.key, row.etag))
+            if cap and len(found) >= 4 * cap:
+                found.sort(reverse=True)
+                del found[cap:]
+                whole = False
+
+        candidates.every_job(self._bucket, wanted.workspace, self._known, take)
+        gone = candidates.dying(self._bucket, self._indexed.opened)
+        found = [one for one in found if one.key not in gone and (older_than is None or one < older_than)]
+        found.sort(reverse=True)
+        if cap and len(found) > cap:
+            del found[cap:]
+            whole = False
+        self._fresh = _fresh(self._bucket, self._indexed, found, wanted)
+        return found, whole
+
+    def _say_stray(self, key: str) -> None:
+        try:
+            keys.parse_job(key)
+        except BadRecord as bad:
+            self._set_aside[key] = bad.message
+
+    def _known(self) -> Known:
+        mine = self._kept.keys_of(self._wanted.workspace)
+        return max(Known(mine, len(mine)), self._days.known(), key=lambda one: one.jobs)
 
     @cached_property
     def _look(self) -> Look:
@@ -141,111 +166,81 @@ class _Reading:
 
         around = Surroundings(self._bucket)
         around.set_aside = self._set_aside
-        return Look(self._bucket, around, self._claimed, self._now, self._wanted.labels, self.fresh)
+        claimed = frozenset(self._indexed.claimed)
+        return Look(self._bucket, around, claimed, self._now, self._wanted.labels, self._fresh)
 
-    def rows_of(self, batch: list[_Candidate]) -> list[JobRow]:
-        kept = self._kept
-        known = {one: kept.row(one.key, one.etag) for one in batch} if self._by_job else {}
-        told = {one: row for one, row in known.items() if row is not None}
+    def rows(self, shown: list[Candidate]) -> Iterator[JobRow]:
+        """What is told of each, in order, of those that are wanted."""
+        for batch in _batches(shown, AT_ONCE, BATCH_MOST):
+            yield from self._rows_of(batch)
+
+    def _rows_of(self, batch: list[Candidate]) -> Iterator[JobRow]:
+        told: dict[str, JobRow] = {}
         if self._by_job:
-            told |= self._told_by_days([one for one in batch if one not in told and one.j not in self._unfinished])
-        asked = [one for one in batch if one not in told]
-        jobs = {one: kept.job(one.key, one.etag) for one in asked}
-        answers = side_by_side(self._bucket, lambda one: self._read(one, jobs[one]), asked)
-        read = dict(zip(asked, answers, strict=True))
-        for one, (job, row) in read.items():
-            if row is not None and row.is_over:
-                kept.keep_row(one.key, one.etag, row)
-            elif job is not None and jobs[one] is None and one.j in self.fresh:
-                kept.keep_job(one.key, one.etag, job)
-        rows = [told[one] if one in told else read[one][1] for one in batch]
-        return [row for row in rows if row is not None and self._wanted.may_be(row) and self._has(row)]
+            told = self._kept.rows(batch)
+            over = [one for one in batch if one.key not in told and one.key not in self._indexed.unfinished]
+            told |= self._told_by_days(over)
+        asked = [one for one in batch if one.key not in told]
+        if asked:
+            told |= self._ask(asked)
+        may_be, has = self._wanted.may_be, self._has
+        return (row for one in batch if (row := told.get(one.key)) is not None and may_be(row) and has(row))
 
-    def _told_by_days(self, unknown: list[_Candidate]) -> dict[_Candidate, JobRow]:
-        found = self._days.rows([(one.j, one.etag, one.at) for one in unknown])
-        told = {one: found[one.j] for one in unknown if one.j in found}
-        for one, row in islice(told.items(), max(0, KEPT_OF_DAYS - self._kept_of_days)):
-            self._kept.keep_row(one.key, one.etag, row)
-        self._kept_of_days += len(told)
+    def _ask(self, asked: list[Candidate]) -> dict[str, JobRow]:
+        jobs = [self._kept.job(one.key, one.etag) for one in asked]
+        answers = side_by_side(self._bucket, lambda both: self._read(*both), zip(asked, jobs, strict=True))
+        found: dict[str, JobRow] = {}
+        for one, known, (job, row) in zip(asked, jobs, answers, strict=True):
+            if row is not None:
+                found[one.key] = row
+            if row is not None and row.is_over:
+                self._kept.keep_row(one.key, one.etag, row)
+            elif job is not None and known is None and one.j in self._fresh:
+                self._kept.keep_job(one.key, one.etag, job)
+        return found
+
+    def _told_by_days(self, unknown: list[Candidate]) -> dict[str, JobRow]:
+        told = self._days.rows(unknown)
+        if self._kept_of_days < KEPT_OF_DAYS:
+            for one in unknown:
+                if one.key in told:
+                    self._kept.keep_row(one.key, one.etag, told[one.key])
+            self._kept_of_days += len(told)
         return told
 
     def _has(self, row: JobRow) -> bool:
         """The labels that are wanted. A row that was read has been judged by them, its tasks' too."""
         return not self._by_job or all(row.labels.get(name) == value for name, value in self._wanted.labels.items())
 
-    def _read(self, one: _Candidate, job: Job | None) -> tuple[Job | None, JobRow | None]:
+    def _read(self, one: Candidate, job: Job | None) -> tuple[Job | None, JobRow | None]:
         from stado_like.reading.rows import read_row
 
+        j = one.j
         try:
-            job = self._bucket.job(one.j) if job is None else job
-            return job, None if job is None else read_row(self._look, one.j, job)
+            job = self._bucket.job(j) if job is None else job
+            return job, None if job is None else read_row(self._look, j, job)
         except BadRecord as bad:
-            self._set_aside[str(one.j)] = bad.message
+            self._set_aside[str(j)] = bad.message
         except KeyError as missing:
-            self._set_aside[str(one.j)] = f"{one.key} has no {missing}"
+            self._set_aside[str(j)] = f"{one.key} has no {missing}"
         return None, None
 
 
-def _batches(every: list[_Candidate], size: int) -> Iterator[list[_Candidate]]:
-    for at in range(0, len(every), size):
+def _batches(every: list[Candidate], first: int, most: int) -> Iterator[list[Candidate]]:
+    """Small ones first: whoever wants a few rows, or interrupts, should not wait for many."""
+    at, size = 0, first
+    while at < len(every):
         yield every[at : at + size]
+        at, size = at + size, min(2 * size, most)
 
 
-def _candidates(
-    bucket: Bucket, wanted: Wanted, unfinished: set[JobId], set_aside: dict[str, str]
-) -> tuple[float, list[_Candidate]]:
-    """Jobs by age, newest first. One listing of the workspace's jobs, or of all."""
-    prefix = keys.jobs_of(wanted.workspace) if wanted.workspace else keys.JOBS
-    aged: list[tuple[float, JobId, str]] = []
-    for row in list_all(bucket.store, prefix):
-        j = _parsed(keys.parse_job, row.key, set_aside)
-        if j is not None:
-            aged.append((row.last_modified, j, row.etag))
-    now = bucket.now()
-    shown = [
-        (at, j, etag)
-        for at, j, etag in aged
-        if (wanted.every or j in unfinished or now - at < DAY_S) and now - at >= wanted.older_than_s
-    ]
-    return now, [_Candidate(j, etag, at) for at, j, etag in sorted(shown, reverse=True)]
-
-
-def _parsed(parse: Callable[[str], JobId], key: str, set_aside: dict[str, str]) -> JobId | None:
-    try:
-        return parse(key)
-    except BadRecord as bad:
-        set_aside[key] = bad.message
-        return None
-
-
-def _indexed(bucket: Bucket, set_aside: dict[str, str]) -> _Indexed:
-    found = _Indexed()
-    for prefix in (keys.QUEUED_OPEN, keys.QUEUED_HELD, keys.QUEUED_LATER):
-        for row in list_all(bucket.store, prefix):
-            try:
-                a = keys.attempt_of_entry(row.key)
-            except BadRecord as bad:
-                set_aside[row.key] = bad.message
-                continue
-            found.unfinished.add(a.job)
-            if a.n == 1 and prefix != keys.QUEUED_LATER:
-                found.first.add(a.job)
-    for row in list_all(bucket.store, keys.OPEN):
-        j = _parsed(keys.parse_open_index, row.key, set_aside)
-        if j is not None:
-            found.opened.append(j)
-    for row in list_all(bucket.store, keys.RUNNING):
-        j = _parsed(lambda key: keys.parse_running(key).job, row.key, set_aside)
-        if j is not None:
-            found.claimed.add(j)
-    found.unfinished |= {*found.opened, *found.claimed}
-    return found
-
-
-def _fresh(bucket: Bucket, indexed: _Indexed, shown: list[JobId], wanted: Wanted) -> frozenset[JobId]:
+def _fresh(bucket: Bucket, indexed: Indexed, shown: list[Candidate], wanted: Wanted) -> frozenset[JobId]:
     """Of the jobs with a first attempt on the queue and no claim, those of which `status/` holds no end, by listings
     that each answer for more jobs than as many GETs for its price would."""
-    asked = [j for j in shown if j in indexed.first and j not in indexed.claimed]
+    if not indexed.first:
+        return frozenset()
+    on_queue = {keys.job(j): j for j in indexed.first - indexed.claimed}
+    asked = [on_queue[one.key] for one in shown if one.key in on_queue]
     if wanted.limit and not wanted.states and not wanted.labels:
         asked = asked[: wanted.limit]
     waiting = sorted(asked, key=keys.status_of)
@@ -269,20 +264,11 @@ def _of_an_end(key: str) -> str:
     return f"{'/'.join(parts[:3])}/" if len(parts) == 5 and parts[4].startswith("end.") else ""
 
 
-def _deletions(bucket: Bucket, opened: list[JobId]) -> set[JobId]:
-    """Jobs in `open/` that have a tombstone: what is left of them is on its way out."""
-    present = bucket.present(*(keys.tombstone(j) for j in opened))
-    return {j for j, buried in zip(opened, present, strict=True) if buried}
-
-
 def list_deleted(bucket: Bucket, workspace: str = "") -> tuple[list[tuple[JobId, Tombstone]], dict[str, str]]:
     """Tombstones, newest first, and those that could not be read."""
     set_aside: dict[str, str] = {}
-    ids = []
-    for row in list_all(bucket.store, f"{keys.DELETED}{workspace}." if workspace else keys.DELETED):
-        j = _parsed(keys.parse_tombstone, row.key, set_aside)
-        if j is not None:
-            ids.append(j)
+    prefix = f"{keys.DELETED}{workspace}." if workspace else keys.DELETED
+    ids = list(candidates.parsed(bucket, prefix, keys.parse_tombstone, set_aside))
 
     def read(j: JobId) -> tuple[JobId, Tombstone] | None:
         try:

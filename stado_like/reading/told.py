@@ -29,12 +29,20 @@ def plain(row: JobRow) -> tuple[Any, ...]:
     )
 
 
-def row_of(j: JobId, said: Sequence[Any]) -> JobRow:
-    """Raises ValueError or TypeError for what is no such row."""
+_STATES = {state.value: state for state in JobState}
+
+
+def row_of(key: str, said: Sequence[Any]) -> JobRow:
+    """`key`: of the job's record. Raises ValueError or TypeError for what is no such row."""
     state, reason, priority, tasks, shaped, created_at, started_at, finished_at, counts, labels = said
+    found = _STATES.get(state)
+    if found is None:
+        raise ValueError(f"{state!r} is no state of a job")
+    _, workspace, rest = key.split("/")
+    name, k, _ = rest.split(".")
     return JobRow(
-        id=j,
-        state=JobState(state),
+        id=JobId(workspace, name, int(k)),
+        state=found,
         reason=reason,
         priority=priority,
         tasks=tasks,

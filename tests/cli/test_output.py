@@ -96,3 +96,21 @@ def test_empty_table_is_an_empty_list_for_programs_and_a_note_for_people(capsys:
 def test_text_that_is_not_unicode_is_still_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
     open_output(json=True, no_color=True).stream({"name": "a\udcff", "other": "ż"})
     assert json.loads(capsys.readouterr().out) == {"name": "a\udcff", "other": "ż"}
+
+
+def test_long_list_is_written_as_it_comes_and_is_one_json_value(capsys: pytest.CaptureFixture[str]) -> None:
+    from stado_cli.output.as_json import AT_ONCE, JsonOutput
+
+    rows = [{"name": f"job-{number}"} for number in range(2 * AT_ONCE + 3)]
+    JsonOutput().table([], iter(rows))
+    told = capsys.readouterr().out
+    assert json.loads(told) == rows
+    assert told == json.dumps(rows) + "\n"
+
+
+def test_long_table_has_one_title(capsys: pytest.CaptureFixture[str]) -> None:
+    from stado_cli.output.human import AT_ONCE, HumanOutput
+
+    rows = [{"name": f"job-{number}"} for number in range(AT_ONCE + 3)]
+    HumanOutput(no_color=True).table([column("JOB", "name")], iter(rows))
+    assert capsys.readouterr().out.split() == ["JOB", *(row["name"] for row in rows)]

@@ -10,6 +10,7 @@ from stado_like.bucket import days
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import day_keys, day_rows, keys
+from stado_like.reading.candidates import Candidate
 from stado_like.reading.day_rows import DayRows
 from stado_like.reading.rows import read_over
 from stado_like.store.protocol import list_all
@@ -38,13 +39,13 @@ def day_files_are_created_whole(seen: Seen, change: Change) -> Iterator[str]:
 def lists_by_day_files_say_what_the_jobs_say(seen: Seen) -> Iterator[str]:
     bucket = Bucket(seen.shared.store, ambient=seen.shared.clock)
     listed = [(keys.parse_job(row.key), row) for row in list_all(bucket.store, keys.JOBS)]
-    asked = [(j, row.etag, row.last_modified) for j, row in listed]
+    asked = [Candidate(row.last_modified, row.key, row.etag) for _, row in listed]
     told = DayRows(bucket, "", worth_a_listing=0).rows(asked)
-    for j, row in told.items():
-        job = bucket.job(j)
+    for j, _ in listed:
+        job = bucket.job(j) if keys.job(j) in told else None
         itself = read_over(bucket, j, job) if job is not None else None
-        if row != itself:
-            yield f"day files say {row} of {j}, and the job itself {itself}"
+        if told.get(keys.job(j)) != itself:
+            yield f"day files say {told[keys.job(j)]} of {j}, and the job itself {itself}"
     seen.told_by_days += len(told)
 
 

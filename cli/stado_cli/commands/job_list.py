@@ -4,12 +4,19 @@ too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from stado_cli.context import Context
 from stado_cli.job_text import STYLES, row_counts
 from stado_cli.opening import kept_rows, set_aside, states
 from stado_cli.output import Column, column, times
+from stado_like.reading.shapes import row_json
+
+if TYPE_CHECKING:
+    from stado_like.reading.shapes import JobRow
 
 DELETED = "Deleted"
 """No state of a job: what a list shows of a tombstone."""
@@ -40,8 +47,7 @@ def command(
     """
     # Not through `Client`: what that loads to submit and cancel takes longer than a list.
     from stado_like.bucket.bucket import Bucket
-    from stado_like.reading.listing import Wanted, list_jobs
-    from stado_like.reading.shapes import row_json
+    from stado_like.reading.listing import Wanted, stream_jobs
 
     if deleted:
         _deleted(context, workspace, limit)
@@ -50,9 +56,9 @@ def command(
     wanted = Wanted(
         workspace=workspace, states=states(wanted_states), labels=_labels(label), limit=limit or 0, every=every
     )
-    found = list_jobs(bucket, wanted, kept_rows(context, cache=not no_cache))
-    now, here = bucket.now(), context.settings.workspace
-    rows = [{**row_json(one), "_tasks": row_counts(one), "_age": now - one.created_at} for one in found.rows]
+    unread: dict[str, str] = {}
+    found = stream_jobs(bucket, wanted, unread, kept_rows(context, cache=not no_cache))
+    here = context.settings.workspace
     columns = [
         Column("JOB", lambda row: row["name"] if row["workspace"] == here else f"{row['workspace']}/{row['name']}"),
         Column("STATE", lambda row: row["state"], style=lambda row: STYLES.get(row["state"], "")),
@@ -61,10 +67,17 @@ def command(
         Column("AGE", lambda row: times.duration(max(0.0, row["_age"])), right=True),
         column("REASON", "reason"),
     ]
-    if context.settings.json:
-        rows = [row_json(one) for one in found.rows]
+    rows = map(row_json, found) if context.settings.json else _shown(found, bucket.now)
     context.output.table(columns, rows, empty="No jobs; `--all` shows finished ones of any age.")
-    set_aside(dict(found.set_aside))
+    set_aside(unread)
+
+
+def _shown(found: Iterable[JobRow], now: Callable[[], float]) -> Iterator[dict[str, Any]]:
+    """With what only people are shown."""
+    at = 0.0
+    for one in found:
+        at = at or now()
+        yield {**row_json(one), "_tasks": row_counts(one), "_age": at - one.created_at}
 
 
 def _labels(given: tuple[str, ...]) -> dict[str, str]:

@@ -11,10 +11,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from stado_cli.output import Column, Shown
 
+AT_ONCE = 10_000
 _CONTROLS = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 
@@ -33,7 +35,18 @@ class JsonOutput:
         sys.stdout.write(dumps(shown, indent=2 if sys.stdout.isatty() else None) + "\n")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Shown], *, empty: str = "") -> None:
-        self.value(list(rows))
+        """A long list is written as it comes, once so many rows are there that most lists end before: whatever goes
+        wrong in those leaves nothing half written."""
+        rows = iter(rows)
+        some = list(islice(rows, AT_ONCE))
+        if len(some) < AT_ONCE or sys.stdout.isatty():
+            self.value([*some, *rows])
+            return
+        before = "["
+        while some:
+            sys.stdout.write(before + dumps(some)[1:-1])
+            before, some = ", ", list(islice(rows, AT_ONCE))
+        sys.stdout.write("]\n")
 
     def stream(self, shown: Any, text: str | None = None) -> None:
         sys.stdout.write(dumps(shown) + "\n")

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from stado_cli.output import Column, Shown
+
+AT_ONCE = 10_000
 
 
 class HumanOutput:
@@ -22,15 +25,19 @@ class HumanOutput:
         self._write(text if text is not None else "\n".join(lines(shown)))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Shown], *, empty: str = "") -> None:
-        kept = list(rows)
-        if not kept:
+        rows = iter(rows)
+        some = list(islice(rows, AT_ONCE))
+        if not some:
             if empty:
                 self.note(empty)
             return
         if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-            self._rich_table(columns, kept)
-        else:
-            self._write("\n".join(aligned(columns, kept)))
+            self._rich_table(columns, [*some, *rows])
+            return
+        titled = True
+        while some:  # a very long list is aligned piece by piece, so that it need not be held
+            self._write("\n".join(aligned(columns, some, titled=titled)))
+            titled, some = False, list(islice(rows, AT_ONCE))
 
     def stream(self, shown: Any, text: str | None = None) -> None:
         self.value(shown, text)
@@ -65,7 +72,7 @@ def cell(one: Column, row: Shown) -> str:
     return _scalar(found).replace("\n", " ")
 
 
-def aligned(columns: Sequence[Column], rows: Sequence[Shown]) -> list[str]:
+def aligned(columns: Sequence[Column], rows: Sequence[Shown], *, titled: bool = True) -> list[str]:
     """Columns padded to their widest cell, two spaces apart, nothing cut, no trailing blanks."""
     grid = [[one.title for one in columns], *([cell(one, row) for one in columns] for row in rows)]
     widths = [max(len(line[at]) for line in grid) for at in range(len(columns))]
@@ -74,7 +81,7 @@ def aligned(columns: Sequence[Column], rows: Sequence[Shown]) -> list[str]:
             text.rjust(width) if one.right else text.ljust(width)
             for text, width, one in zip(line, widths, columns, strict=True)
         ).rstrip()
-        for line in grid
+        for line in (grid if titled else grid[1:])
     ]
 
 

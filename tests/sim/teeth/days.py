@@ -6,6 +6,7 @@ from stado_coordinator.compaction import RESIDENT_EVERY_S, Compaction
 from stado_coordinator.tick import Tick
 from stado_like.job import day_keys, keys
 from stado_like.job.states import Cause
+from stado_like.reading.candidates import Candidate
 from stado_like.reading.day_rows import DayRows
 from stado_like.store.protocol import list_all
 from tests import builders_jobs as build
@@ -41,5 +42,5 @@ def bucket_that_was_emptied_and_used_again_is_not_told_by_old_day_files() -> Non
     clock.now_s = began
     j = submit(bucket)
     (row,) = list_all(bucket.store, keys.JOBS)
-    told = DayRows(bucket, "", worth_a_listing=0).rows([(j, row.etag, row.last_modified)])
-    assert told == {}, f"a job that waits was told by a day file as {told[j].state}"
+    told = DayRows(bucket, "", worth_a_listing=0).rows([Candidate(row.last_modified, row.key, row.etag)])
+    assert told == {}, f"the job {j} waits, and was told by a day file as {told[row.key].state}"

@@ -188,7 +188,7 @@ TEETH: tuple[Tooth, ...] = (
     tooth("stado_like/reading/rows.py", "only what is over is told for good", "_one_task_over",
           {"if not task.is_over or task.last is None:": "if task.last is None:"},
           days.job_that_is_to_be_retried_is_in_no_day_file),
-    tooth("stado_like/reading/day_rows.py", "day rows go by the listing", "_row", {"if one.etag == etag": "if True"},
+    tooth("stado_like/job/day_rows.py", "day rows go by the listing", "read_said", {"if its == etag": "if True"},
           days.bucket_that_was_emptied_and_used_again_is_not_told_by_old_day_files),
     # ---- orders, and what a person wants
     tooth(f"{BUCKET}/order.py", "order in time", "_read", {"if not is_in_time(found):": "if False:"},
