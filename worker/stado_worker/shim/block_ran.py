@@ -31,8 +31,9 @@ from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.log_shipping import as_text
 
 RAN = "ran"
-ROW_BYTES = 300
-"""What an end takes in the block's record besides its texts, at most."""
+ROW_BYTES, LOG_ROW_BYTES, FAILED_ROW_BYTES = 150, 60, 350
+"""What an end takes in the block's record besides its texts, at most; what comes to it with an output, and for a task
+that did not exit 0."""
 LAST_LINES_BYTES = 12 * 1024
 """The last lines of a task that failed are cut to what takes so much as JSON: the last rank that fits into a block must
 not burst its record."""
@@ -62,10 +63,12 @@ class RankEnd:
     @property
     def size_bytes(self) -> int:
         """What it takes of its block's record, not less."""
-        said = orjson.dumps((self.last_lines, self.reason, self.notes))
-        kept = orjson.dumps((self.log.text, self.log.base64)) if self.log is not None else b""
-        twice = len(self.reason) if self.failed else 0
-        return ROW_BYTES + len(said) + len(kept) + twice
+        size = ROW_BYTES + len(orjson.dumps(self.notes))
+        if self.log is not None and self.log.size:
+            size += LOG_ROW_BYTES + len(orjson.dumps((self.log.text, self.log.base64)))
+        if self.failed:  # why it ended, once more as its last failure, and why it restarts
+            size += FAILED_ROW_BYTES + len(orjson.dumps(self.last_lines)) + 3 * len(orjson.dumps(self.reason))
+        return size
 
 
 @dataclass(slots=True)
