@@ -7,6 +7,7 @@ them once. Nor does a job: its terms are resolved once.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -168,6 +169,18 @@ class Bucket:
         return [stat is not None for stat in self.store.heads(wanted)]
 
     # ---- writes
+
+    def ahead(self, key: str, body: bytes) -> None:
+        """This will be created next: a store that syncs may begin now. Changes nothing for anybody."""
+        begin = getattr(self.store, "ahead", None)
+        if begin is not None:
+            begin(key, body)
+
+    def synced_together(self) -> AbstractContextManager[None]:
+        """A block of creates of which nothing counts as done before its end; a store that syncs does that once.
+        Raises `StoreUnavailable`."""
+        block = getattr(self.store, "synced_together", None)
+        return block() if block is not None else nullcontext()
 
     def decide(self, key: str, record: object) -> Won | Lost:
         """The one kind of write that decides something. `record` carries a nonce."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
-from stado_like.job import keys
+from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Entry, Job, Pointer
 from stado_like.job.terms import Ask, Terms
@@ -92,6 +92,11 @@ def enqueue(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> str:
     key = open_key(job, terms, a, released=released)
     bucket.ensure(key, record(terms, a))
     return key
+
+
+def begin(bucket: Bucket, job: Job, terms: Terms, a: AttemptId) -> None:
+    """Its entry will be created next, where nothing comes in between: see `Bucket.ahead`."""
+    bucket.ahead(open_key(job, terms, a), codec.encode(record(terms, a)))
 
 
 def enqueue_after(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, before: End) -> str:

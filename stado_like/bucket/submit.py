@@ -32,6 +32,7 @@ from stado_like.store.conditional import Won
 from stado_like.store.protocol import list_all
 
 CREATED_AGAIN_AFTER_S = 5.0
+BEGUN_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def submit(
     k = 1
     while True:
         j = JobId(terms.workspace, terms.name, k)
-        taken = _take(bucket, j, replace(job, incarnation=k), terms)
+        with bucket.synced_together():  # a disk makes all of it durable at once, before anybody is told
+            taken = _take(bucket, j, replace(job, incarnation=k), terms)
         if taken is not None:
             return taken
         following = _next_incarnation(bucket, j, request_id, after=k)
@@ -91,6 +93,8 @@ def _take(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> Submitted | DoneA
     """Create this incarnation. None: it is over for ever, look further."""
     if terms.watched:
         bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
+    for rank in lanes.first_ranks(terms)[:BEGUN_AHEAD]:
+        entries.begin(bucket, job, terms, keys.AttemptId(j, rank, 1))
     won = bucket.decide(keys.job(j), job)
     if not isinstance(won, Won):
         standing = codec.decode(Job, won.found.body, keys.job(j))

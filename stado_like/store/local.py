@@ -4,7 +4,11 @@ Several processes of one machine, or of several over a network disk, decide by `
 fails, and never replaces. A body is written to a temporary first, so that a name never stands for half a body.
 Crash safety needs three syncs: the file before it gets its name, its directory after, and the parent of any
 directory that was made for it. Heartbeats and capacity (`put`) are renamed into place without a sync: they are
-written again in seconds anyway.
+written again in seconds anyway; and so is the doorbell, which only saves others a sweep.
+
+Syncs are what a durable store spends its time on, so they go side by side where the order between them does not matter:
+`ahead` begins that of a body whose key is created later, and within `synced_together` directories are synced at the
+end of the block, before anybody is told that something stands.
 
 Store time is the file system's, for a network disk has a clock of its own: every write learns it from its temporary,
 a reader by touching a file at most every few seconds.
@@ -16,10 +20,11 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
-from threading import Lock
+from threading import Lock, local
 from typing import BinaryIO, TypeVar
 
 from stado_like.ambient import REAL, Ambient
@@ -28,6 +33,7 @@ from stado_like.store.clock import StoreClock
 from stado_like.store.directory_names import DirectoryNames
 from stado_like.store.key_shape import check_read, check_written
 from stado_like.store.protocol import Applied, Object, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
+from stado_like.store.syncing import Begun, sync_directory, together
 from stado_like.store.temporaries import SWEEP_EVERY_S, TEMPORARY, sweep
 
 LARGE_BYTES = 1 << 20  # above, an etag is the file's identity: hashing gigabytes for a HEAD helps nobody
@@ -35,6 +41,9 @@ CARRIED_S = 5.0  # how long store time is carried forward before a reader touche
 GRAIN_S = 1.5  # the coarsest modification time of a file system that we expect, and a margin
 LOCK_WAIT_S = 5.0
 LOCK_AGAIN_S = 0.002
+MOST_AHEAD = 64
+HINTS = frozenset({"state/doorbell.json"})
+"""Replaced for every job, and decides nothing: a loss of power may take it, and then workers sweep."""
 REMEMBERED_KEYS = 50_000
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # a foreign fifo must not hang us
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -82,6 +91,8 @@ class LocalStore:
         self._seen: dict[str, tuple[str, str]] = {}  # key -> identity of the file, its etag
         self._swept_at_s = ambient.boot_s() - SWEEP_EVERY_S + 60.0  # a short-lived command does not sweep
         self._sweeping = Lock()
+        self._ahead: dict[tuple[str, bytes], Begun[tuple[str, os.stat_result]]] = {}
+        self._waiting = local()
 
     @property
     def url(self) -> str:
@@ -99,14 +110,15 @@ class LocalStore:
     def create(self, key: str, body: bytes) -> Write:
         check_written(key)
         final = f"{self._root}/{key}"
+        begun = self._ahead.pop((key, body), None) if self._ahead else None
         try:
-            temporary, seen = self._write_temporary(body, sync=self._durable)
+            temporary, seen = begun.result() if begun is not None else self._write_temporary(body, sync=self._durable)
         except OSError as failed:
             return Unknown(_named(failed, f"writing {key} below {self._root}"))
         try:
             self._with_parents(final, lambda: os.link(temporary, final))  # guard: create-if-absent
             if self._durable:
-                _sync_directory(os.path.dirname(final))
+                self._sync_soon(os.path.dirname(final))
         except FileExistsError:
             # An NFS server may refuse a repeated request that it has carried out: the second link of our file tells.
             with suppress(OSError):
@@ -120,6 +132,51 @@ class LocalStore:
             with suppress(OSError):  # left behind, it is swept after a day
                 os.unlink(temporary)
         return Applied(_etag_of(body, seen), seen.st_mtime)
+
+    def ahead(self, key: str, body: bytes) -> None:
+        """This will be created next, unless something comes in between: begin to write it beside what the caller does
+        until then. Nobody sees it before its `create`; what never comes to that is swept after a day."""
+        if not self._durable:
+            return
+        check_written(key)
+        if len(self._ahead) > MOST_AHEAD:
+            self._ahead.clear()
+        folder = os.path.dirname(f"{self._root}/{key}")
+
+        def write() -> tuple[str, os.stat_result]:
+            made: list[tuple[str, os.stat_result]] = []
+            together(lambda: made.append(self._write_temporary(body, sync=True)), lambda: self._make(folder))
+            return made[0]
+
+        self._ahead[(key, body)] = Begun(write)
+
+    @contextmanager
+    def synced_together(self) -> Iterator[None]:
+        """Creates of this thread within the block leave the syncs of their directories to its end, where all go at
+        once. What the block does counts as done only after it. Raises `StoreUnavailable`."""
+        if not self._durable or getattr(self._waiting, "folders", None) is not None:
+            yield
+            return
+        folders: dict[str, None] = {}
+        self._waiting.folders = folders
+        try:
+            yield
+        finally:
+            self._waiting.folders = None
+        try:
+            together(*[partial(sync_directory, folder) for folder in folders])
+        except OSError as failed:
+            raise StoreUnavailable(
+                _named(failed, f"syncing {', '.join(folders)}"),
+                f"Check the disk that holds {self._root}; the same command can be repeated.",
+            ) from failed
+
+    def _sync_soon(self, folder: str) -> None:
+        waiting = getattr(self._waiting, "folders", None)
+        if waiting is not None:
+            waiting[folder] = None
+        else:
+            sync_directory(folder)
 
     def put(self, key: str, body: bytes) -> Write:
         check_written(key)
@@ -141,7 +198,7 @@ class LocalStore:
             found = self.get(key)
             if found is None or found.etag != etag:  # guard: replace-if-same
                 return Rejected(self.now())
-            return self._rename_into_place(key, body, sync=self._durable)
+            return self._rename_into_place(key, body, sync=self._durable and key not in HINTS)
         except FileNotFoundError:
             return Rejected(self.now())  # nothing was ever written here
         except TimeoutError:
@@ -196,7 +253,7 @@ class LocalStore:
             temporary, seen = self._write_temporary(body, sync=sync)
             self._with_parents(final, lambda: os.rename(temporary, final))
             if sync:
-                _sync_directory(os.path.dirname(final))
+                sync_directory(os.path.dirname(final))
         except OSError as failed:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -251,7 +308,7 @@ class LocalStore:
                 if not os.path.isdir(folder):
                     raise NotADirectoryError(errno.ENOTDIR, "a file stands where a directory is needed") from exists
             if self._durable:
-                _sync_directory(os.path.dirname(folder))
+                sync_directory(os.path.dirname(folder))
 
     def _sweep(self, now_s: float) -> None:
         if self._sweeping.acquire(blocking=False):
@@ -411,11 +468,3 @@ def _again_if_stale(step: Callable[[], T]) -> T:
         if failed.errno != errno.ESTALE:
             raise
     return step()
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path or "/", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

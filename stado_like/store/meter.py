@@ -8,6 +8,7 @@ Standard in us-east-1; on other stores read them as a measure, not as a bill.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import BinaryIO
@@ -88,6 +89,15 @@ class MeteredStore:
     @property
     def can_replace(self) -> bool:
         return self.inner.can_replace
+
+    def ahead(self, key: str, body: bytes) -> None:
+        begin = getattr(self.inner, "ahead", None)
+        if begin is not None:
+            begin(key, body)
+
+    def synced_together(self) -> AbstractContextManager[None]:
+        found = getattr(self.inner, "synced_together", None)
+        return found() if found is not None else nullcontext()
 
     def create(self, key: str, body: bytes) -> Write:
         self.meter.count("create")

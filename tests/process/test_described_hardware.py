@@ -86,7 +86,7 @@ def test_worker_knows_who_holds_which_gpu_and_tells_it(tmp_path: Path) -> None:
     """GPUs count, shares of one too, and the broadcast says what is free of each."""
     hardware = described({"gpus": [{"memory_bytes": 80 * GIB}] * 2 + [{"model": "T4"}]}, "here")
     here = offer(tmp_path, hardware)
-    folders = [AttemptDir.make(tmp_path, f"default.run.1.0000{n}.000001", fsync=False) for n in range(3)]
+    folders = [AttemptDir.make(tmp_path, f"default.run.1.0000{n}.000001") for n in range(3)]
     share = Ask(0, 0, 1, gpu_kind=GpuKind(share_gb=40))
     reserved: list[tuple[AttemptDir, Ask]] = []
     for folder, ask in zip(folders, (share, Ask(0, 0, 1), share), strict=True):
@@ -103,7 +103,7 @@ def test_worker_knows_who_holds_which_gpu_and_tells_it(tmp_path: Path) -> None:
 
 def test_task_of_an_older_worker_holds_as_many_gpus_as_it_asked_for(tmp_path: Path) -> None:
     here = offer(tmp_path, hardware_said("4"))
-    folder = AttemptDir.make(tmp_path, "default.run.1.00000.000001", fsync=False)
+    folder = AttemptDir.make(tmp_path, "default.run.1.00000.000001")
     assert here.machine([(folder, Ask(0, 0, 3))]).free_gpus == 1
 
 
@@ -112,7 +112,7 @@ def test_ten_tenths_of_a_machine_are_the_machine(tmp_path: Path) -> None:
     tenth = Ask(0, 0, 0, node_share=1000)
     reserved: list[tuple[AttemptDir, Ask]] = []
     while not why_not(here.machine(reserved), tenth):
-        folder = AttemptDir.make(tmp_path, f"default.run.1.{len(reserved):05}.000001", fsync=False)
+        folder = AttemptDir.make(tmp_path, f"default.run.1.{len(reserved):05}.000001")
         reserved.append((folder, tenth))
     assert len(reserved) == 10
     assert why_not(here.machine(reserved), Ask(1, 0, 0)) == ("insufficient cpu: need 0.001 cores, 0 free",)

@@ -302,7 +302,7 @@ def test_heartbeats_go_on_when_the_store_would_not_be_asked_about_checkpoints(tm
     )
     read = read_of(task)
     life = Life(ambient, 0.0, ambient.boot_s())
-    folder = AttemptDir.make(tmp_path, claim.attempt, fsync=False)
+    folder = AttemptDir.make(tmp_path, claim.attempt)
     shipping = LogShipping(bucket, read.a, folder.log)
     watch = watch_of(read, life, bucket, folder, shipping, ambient)
     io = Io(read, life, bucket, folder, shipping, ambient, watch=watch)

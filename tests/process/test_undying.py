@@ -51,7 +51,7 @@ def offer(tmp_path: Path) -> Offer:
 
 
 def ended(tmp_path: Path) -> AttemptDir:
-    folder = AttemptDir.make(tmp_path / "attempts", str(A), fsync=False)
+    folder = AttemptDir.make(tmp_path / "attempts", str(A))
     folder.write_claim({"ask": codec.to_plain(ASK)}, fsync=False)
     folder.write_done({"ours": True})
     return folder

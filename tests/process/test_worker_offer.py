@@ -32,7 +32,7 @@ def offer(tmp_path: Path) -> Offer:
 
 
 def test_task_that_keeps_apart_keeps_its_like_off_the_machine(tmp_path: Path) -> None:
-    here, folder = offer(tmp_path), AttemptDir.make(tmp_path, str(A), fsync=False)
+    here, folder = offer(tmp_path), AttemptDir.make(tmp_path, str(A))
     apart = Ask(1000, GIB, 0, labels={"pool": "a"}, apart="default.run/")
     assert why_not(here.machine([]), apart) == ()
     held = here.machine([(folder, apart)])
@@ -43,7 +43,7 @@ def test_task_that_keeps_apart_keeps_its_like_off_the_machine(tmp_path: Path) ->
 
 
 def test_ask_of_a_held_attempt_survives_its_agent(tmp_path: Path) -> None:
-    folder = AttemptDir.make(tmp_path, str(A), fsync=False)
+    folder = AttemptDir.make(tmp_path, str(A))
     claim = Claim(nonce="n", attempt=str(A), worker="w1", boot_id="b")
     keep_claim(folder, claim, b"{}", PICKY, 1.0, "b", fsync=False)
     (holding,) = recovery.look_through(tmp_path, "b", lambda name: False, lambda line: None).holdings

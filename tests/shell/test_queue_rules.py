@@ -108,7 +108,7 @@ def test_running_work_that_ends_before_the_start_makes_room_beside(at: At, tmp_p
     runs = AttemptId(at.stage.put("runs", cores=3), 0, 1)
     claim = Claim(nonce="c", attempt=str(runs), worker="w1", since=at.stage.bucket.now())
     _, terms = at.stage.job(runs.job)
-    folder = AttemptDir.make(tmp_path / "attempts", str(runs), fsync=False)
+    folder = AttemptDir.make(tmp_path / "attempts", str(runs))
     one = Holding(runs, claim, b"", folder, terms.ask, 0.0, time_limit_s=600)
     left = Machine("w1", "host", 1000, 16 * GIB, 0, 1, **ROOM)
     at.hold(cores=3, starts_in_s=3600)

@@ -79,10 +79,12 @@ def prepare(
         devices=ask.devices,
     )
     body, boot_s = codec.encode(claim), ambient.boot_s()
-    folder = AttemptDir.make(options.home.attempts, str(a), fsync=fsync)
+    if fsync:
+        bucket.ahead(keys.running(a), body)
+    folder = AttemptDir.make(options.home.attempts, str(a))
     if folder.is_done():
         shutil.rmtree(folder.path)  # a claim of long ago that another won
-        folder = AttemptDir.make(options.home.attempts, str(a), fsync=fsync)
+        folder = AttemptDir.make(options.home.attempts, str(a))
     keep_claim(folder, claim, body, ask, boot_s, ambient.boot_id, fsync=fsync)
     return Holding(a, claim, body, folder, ask, boot_s)
 

@@ -232,7 +232,7 @@ def claim_of_another_is_not_undone() -> None:
         loser = play.bucket("w1")
         kept = winner.disk[a].claim
         claim = replace(kept, nonce="never arrived", worker="w1")
-        folder = AttemptDir.make(attempts, str(a), fsync=False)
+        folder = AttemptDir.make(attempts, str(a))
         ask = terms_of(play.judge.seen.jobs[a.job].document).ask
         endings._undeliver(loser, Holding(a, claim, b"", folder, ask, 0.0))
         assert a not in play.judge.seen.ends, "another's attempt was ended as undelivered"

@@ -23,6 +23,7 @@ import fcntl
 import os
 import shutil
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import orjson
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BadRecord, Conflict
 from stado_like.job import codec
+from stado_like.store.syncing import sync_directory, sync_file, together
 
 Record = dict[str, Any]
 
@@ -43,11 +45,12 @@ BY_SUPERVISOR = "supervisor "
 """How the text of `launch` begins when a supervisor created it; its control group's name follows."""
 
 
-def write_whole(path: Path | str, body: bytes, *, fsync: bool = False) -> None:
+def write_whole(path: Path | str, body: bytes, *, fsync: bool = False, parents: int = 0) -> None:
     """Put `body` under `path` so that a reader sees the old file or the new one, never a part.
 
-    `fsync`: after this returns, it survives a loss of power (file, then directory: the rename is an entry of the
-    latter).
+    `fsync`: after this returns, it survives a loss of power, and so do the entries of `parents` directories above its
+    own. Where nothing is replaced the file has its name before the syncs, which then go side by side: what a loss of
+    power leaves of it is empty or cut short, and counts as never written.
     """
     directory, name = os.path.split(path)
     fresh = f"{directory}/.{name}.{os.getpid()}"
@@ -56,21 +59,18 @@ def write_whole(path: Path | str, body: bytes, *, fsync: bool = False) -> None:
         left = memoryview(body)
         while left:
             left = left[os.write(fd, left) :]
-        if fsync:
+        first = fsync and not os.path.exists(path)
+        if fsync and not first:
             os.fsync(fd)
     finally:
         os.close(fd)
     os.replace(fresh, path)
     if fsync:
-        _fsync_directory(directory)
-
-
-def _fsync_directory(directory: Path | str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        above = [directory]
+        for _ in range(parents):
+            above.append(os.path.dirname(above[-1]))
+        syncs = [partial(sync_directory, one) for one in above]
+        together(*([partial(sync_file, str(path))] if first else []), *syncs)
 
 
 def _read_whole(path: str) -> bytes:
@@ -103,8 +103,8 @@ class AttemptDir:
     path: Path
 
     @classmethod
-    def make(cls, attempts: Path, attempt_id: str, *, fsync: bool = True) -> AttemptDir:
-        """The folder of `attempt_id`, made if need be; with `fsync` its own entry is on disk too."""
+    def make(cls, attempts: Path, attempt_id: str) -> AttemptDir:
+        """The folder of `attempt_id`, made if need be. Its own entry is on the disk once a claim in it is."""
         path = attempts / attempt_id
         try:
             os.mkdir(path)
@@ -112,8 +112,6 @@ class AttemptDir:
             return cls(path)
         except FileNotFoundError:
             path.mkdir(parents=True, exist_ok=True)
-        if fsync:
-            _fsync_directory(attempts)
         return cls(path)
 
     @property
@@ -135,7 +133,8 @@ class AttemptDir:
     # -- facts ----------
 
     def write_claim(self, record: Record, *, fsync: bool = True) -> None:
-        self._write("claim.json", record, fsync)
+        """With `fsync` the folder's own entry is on the disk too."""
+        self._write("claim.json", record, fsync, parents=1)
 
     def read_claim(self) -> Record | None:
         return self._read("claim.json")
@@ -193,8 +192,8 @@ class AttemptDir:
     def is_done(self) -> bool:
         return os.path.exists(f"{self.path}/done")
 
-    def _write(self, name: str, record: Record, fsync: bool) -> None:
-        write_whole(f"{self.path}/{name}", codec.dumps(record), fsync=fsync)
+    def _write(self, name: str, record: Record, fsync: bool, parents: int = 0) -> None:
+        write_whole(f"{self.path}/{name}", codec.dumps(record), fsync=fsync, parents=parents)
 
     def _read(self, name: str) -> Record | None:
         """None: never written (an empty file is one whose bytes a crash of the machine took). Raises BadRecord."""

@@ -19,7 +19,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Ours, Seen
 from stado_like.bucket.settle import settle
 from stado_like.errors import BadRecord
-from stado_like.job import codec
+from stado_like.job import codec, keys
 from stado_like.job.budget import Ended, decide
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import MOST_BYTES, End, History, LogTail
@@ -104,6 +104,7 @@ def composed(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, shipp
     told = said(folder, read.terms, shipping.masks)
     end, body = _compose(bucket, read, facts, told, shipping)
     facts = replace(facts, record=body.decode())
+    bucket.ahead(keys.end(read.a), body)
     keep(folder, facts, fsync=read.task.fsync)
     return Composed(facts, end)
 
