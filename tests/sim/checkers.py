@@ -17,6 +17,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import TERMINAL_JOB, TERMINAL_TASK
 from stado_like.reading.view import read_job
+from tests.sim.block_rules import ON_CHANGE as ABOUT_BLOCKS
 from tests.sim.day_rules import AT_REST as DAYS_AT_REST
 from tests.sim.day_rules import ON_CHANGE as ABOUT_DAYS
 from tests.sim.fault_store import Change, SharedBucket
@@ -75,9 +76,11 @@ def attempts_follow_each_other(seen: Seen, change: Change) -> Iterator[str]:
 
 def budgets_are_spent_once(seen: Seen, change: Change) -> Iterator[str]:
     """An end's budgets are those of the end before it, plus what its own cause spends, once."""
-    a = _end_created(seen, change)
-    if a is None or a.job not in seen.terms:
-        return
+    for a in _ended_by(seen, change):
+        yield from _spent_once(seen, a) if a.job in seen.terms else ()
+
+
+def _spent_once(seen: Seen, a: AttemptId) -> Iterator[str]:
     end = seen.end_records[a]
     previous = seen.end_records.get(keys.AttemptId(a.job, a.rank, a.n - 1))
     before = previous.budgets if previous else Budgets()
@@ -132,13 +135,11 @@ def indexes_follow_decisions(seen: Seen, change: Change) -> Iterator[str]:
 
 def only_its_holder_ends_what_runs(seen: Seen, change: Change) -> Iterator[str]:
     """Or a tick, which has judged its life. A canceller and another worker leave it to the holder, with grace."""
-    a = _end_created(seen, change)
-    if a is None or not seen.starts[a] or change.late:
-        return
-    by = seen.end_records[a].by
-    holders = {start.who.partition("/")[0] for start in seen.starts[a]}
-    if by != "tick" and by not in holders:
-        yield f"{change.actor} ended {a} as {by}, while {', '.join(sorted(holders))} had started it"
+    for a in _ended_by(seen, change):
+        by = seen.end_records[a].by
+        holders = {start.who.partition("/")[0] for start in seen.starts[a]}
+        if holders and by != "tick" and by not in holders and not change.late:
+            yield f"{change.actor} ended {a} as {by}, while {', '.join(sorted(holders))} had started it"
 
 
 def fenced_attempts_fall_silent(seen: Seen, change: Change) -> Iterator[str]:
@@ -302,6 +303,7 @@ ON_CHANGE: tuple[ChangeRule, ...] = (
     *ABOUT_ORDERS,
     *ABOUT_WAITING,
     *ABOUT_GANGS,
+    *ABOUT_BLOCKS,
     *ABOUT_ROOM,
     *ABOUT_DAYS,
 )
@@ -372,6 +374,13 @@ def _end_created(seen: Seen, change: Change) -> AttemptId | None:
     status = keys.parse_status(j, change.key)
     a = keys.AttemptId(j, status.rank, status.n)
     return a if seen.ends.get(a) == change.after else None
+
+
+def _ended_by(seen: Seen, change: Change) -> list[AttemptId]:
+    """The attempts of tasks that a change ended: one, or those that a block carried."""
+    a = _end_created(seen, change)
+    ended = [] if a is None else [AttemptId(a.job, rank, a.n) for rank in seen.ranks_of(a)]
+    return [one for one in ended if seen.ends.get(one) == change.after]
 
 
 def _job_of_status(key: str) -> JobId | None:

@@ -72,7 +72,8 @@ def go_on(play: Play, hand: Hand) -> None:
 def settle_last(play: Play, hand: Hand) -> None:
     """Settle again what was settled, or what nobody has settled yet, as a mender does."""
     for a, record in sorted(play.judge.seen.end_records.items()):
-        settle(hand.bucket, a, record, mending=True)
+        if play.judge.seen.holds(keys.end(a)):
+            settle(hand.bucket, a, record, mending=True)
 
 
 def tick(play: Play, hand: Hand) -> None:

@@ -24,8 +24,9 @@ from stado_like.job.records import Claim, End, Heartbeat, Job
 from stado_like.job.states import Cause, TaskState
 from stado_like.job.terms import terms_of
 from stado_like.store.protocol import list_all
-from tests.sim import placed_hand
+from tests.sim import block_hand, placed_hand
 from tests.sim.ambient import VirtualAmbient
+from tests.sim.block_hand import Carried
 from tests.sim.checkers import Judge
 from tests.sim.fault_store import FaultStore, SharedBucket
 from tests.sim.faults import NoFaults
@@ -36,8 +37,8 @@ TIMEOUT_S = 300
 ROUNDS = 80
 HELD_ROUNDS = 8
 DAY_S = 25 * 3600.0
-Outcomes = Mapping[tuple[str, int, int], Cause]
-"""(job name, rank, attempt) -> why it ends, where it is not exit 0."""
+Outcomes = Mapping[tuple[str, int, int], Cause | Carried]
+"""(job name, rank, attempt) -> why it ends, where it is not exit 0; of a block's rank also that it is given back."""
 
 
 def document(name: str = "train", tasks: int = 0, width: int = 0, **changed: Any) -> dict[str, Any]:
@@ -114,6 +115,10 @@ class Kept:
     job: Job | None = None
     started: bool = False
     end_body: bytes | None = None
+    begun: list[int] = field(default_factory=list)
+    """Of a block: the ranks that were started."""
+    of: AttemptId | None = None
+    """The block that this rank is to go on from, until that has ended."""
 
 
 class Play:
@@ -293,7 +298,10 @@ class Hand:
         if placed_hand.must_wait(opened) and not placed_hand.meet(self, a):
             return False
         kept.started = True
-        self.play.judge.started(a, self.name, kept.claim.nonce)
+        if block_hand.is_block(self, a):
+            block_hand.begin(self, a, 1)
+        else:
+            self.play.judge.started(a, self.name, kept.claim.nonce)
         self.beat(a)
         return True
 
@@ -314,6 +322,9 @@ class Hand:
         kept = self.disk[a]
         job = kept.job
         assert job is not None, "ended without a start"
+        if block_hand.is_block(self, a):
+            block_hand.end(self, a, cause)
+            return
         if kept.end_body is None:
             seen = SeenEnd(worker=self.name, by=self.name, claimed_at=kept.claimed_at, generation=kept.claim.generation)
             before = end.budgets_before(self.bucket, a)
@@ -350,7 +361,7 @@ class Hand:
         for a, kept in sorted(self.disk.items()):
             if kept.end_body is not None:
                 self.end(a)
-            elif not kept.started:
+            elif not kept.started and kept.of is None:
                 self.go_on(a)
 
     def work_all(self) -> None:
@@ -364,12 +375,14 @@ class Hand:
             self.finish(a)
 
     def finish(self, a: AttemptId) -> None:
+        if a not in self.disk or self.disk[a].of is not None:
+            return  # gone with its block, or not yet by itself
         if self.look(a):
             self.end(a, Cause.REQUESTED)
         elif a in self.disk and not self.disk[a].started and self.play.places:
             self.go_on(a)  # at the barrier
         elif a in self.disk:
-            self.end(a, self.play.outcomes.get((a.job.name, a.rank, a.n), Cause.NONE))
+            self.end(a, block_hand.alone(self.play.outcomes.get((a.job.name, a.rank, a.n), Cause.NONE)))
 
 
 def unless_over(act: Callable[[], None]) -> None:

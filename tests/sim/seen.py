@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from stado_like.bucket.finish import task_end
 from stado_like.bucket.ordered_place import PLACE
 from stado_like.errors import BadRecord
-from stado_like.job import codec, keys, rollup
+from stado_like.job import blocks, codec, keys, rollup
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, End, Final, Heartbeat, Job, Order
 from stado_like.job.split import Split, decided
@@ -111,7 +111,8 @@ class Seen:
 
     def start(self, a: AttemptId, who: str, nonce: str) -> Start:
         self.tick += 1
-        start = Start(a, who, self.claims.get((a, nonce), self.tick), self.tick, self.shared.world.now_s, nonce)
+        claimed = next((at for one in self.carriers(a) if (at := self.claims.get((one, nonce)))), self.tick)
+        start = Start(a, who, claimed, self.tick, self.shared.world.now_s, nonce)
         self.starts[a].append(start)
         return start
 
@@ -177,7 +178,7 @@ class Seen:
             self.entries[a].discard(change.key)
         else:
             self.entries[a].add(change.key)
-            self.released[a.job].add(a.rank)
+            self.released[a.job].update(self.ranks_of(a))
 
     def _note_running(self, change: Change) -> None:
         a = keys.parse_running(change.key)
@@ -185,7 +186,7 @@ class Seen:
         if change.after is not None:
             claim = codec.decode(Claim, change.after, change.key)
             self.claims.setdefault((a, claim.nonce), self.tick)
-            self.released[a.job].add(a.rank)
+            self.released[a.job].update(self.ranks_of(a))
 
     def _note_gangs(self, change: Change) -> None:
         self.gangs.note(change)
@@ -217,6 +218,20 @@ class Seen:
         self.end_records[a] = end
         self.ended_at[a] = self.tick
         self.ended_at_s[a] = change.at_s
+        if not self.is_unit(a):
+            self._note_end(a, end)
+            return
+        for rank in self.ranks_of(a):
+            first = AttemptId(j, rank, 1)
+            carried = blocks.unpacked(first, end)
+            if carried is not None and first not in self.ends:
+                self.ends[first], self.end_records[first] = change.after, carried
+                self.ended_at[first], self.ended_at_s[first] = self.tick, change.at_s
+                self._note_end(first, carried)
+
+    def _note_end(self, a: AttemptId, end: End) -> None:
+        """Of a task, by a record of its own or in that of its block."""
+        j = a.job
         self.last_n[j, a.rank] = max(self.last_n[j, a.rank], a.n)
         self.released[j].add(a.rank)
         if end.is_final:
@@ -228,6 +243,19 @@ class Seen:
                 self.ran[j].add(a.rank)
 
     # ---- questions
+
+    def is_unit(self, a: AttemptId) -> bool:
+        """Whether it is a block and no task."""
+        return a.job in self.terms and blocks.is_unit(self.terms[a.job], a.rank)
+
+    def ranks_of(self, a: AttemptId) -> list[int]:
+        """The tasks that an attempt is about: those that a block carries, else its own."""
+        return list(blocks.ranks_of(self.terms[a.job], a.rank)) if self.is_unit(a) else [a.rank]
+
+    def carriers(self, a: AttemptId) -> list[AttemptId]:
+        """The attempts under whose claims it may start: its own, and that of its block."""
+        unit = blocks.unit_of(self.terms[a.job], a.rank) if a.job in self.terms and a.n == 1 else None
+        return [a] if unit is None else [a, AttemptId(a.job, unit, 1)]
 
     def final_end(self, j: JobId, rank: int) -> AttemptId | None:
         if rank not in self.finished[j]:
