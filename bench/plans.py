@@ -122,7 +122,7 @@ def _unit(number: int, size: int, dice: Dice, kind: str, machines: int) -> Unit:
     elif kind == "pinned":
         ask = replace(ask, pinned_host=f"m{dice.randrange(machines):05d}")
     members = tuple(Member(AttemptId(job, 1_000_000 * (kind == "joins") + number + n, 1), ask) for n in range(size))
-    priority = dice.choice((0, 0, 0, 5))
+    priority = 0 if kind == "joins" else dice.choice((0, 0, 0, 5))
     return Unit(
         job, members, priority, number,
         placed_by_tick=size > 1, near=near, time_limit_s=limit, waiting_since=NOW - 30, avoid=avoid,

@@ -9,8 +9,8 @@ cluster with more than `OFFERED` such machines a gang without rules may miss a t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -19,7 +19,7 @@ from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Board, Member, Near, Running, Spot, Unit
 from stado_like.planning.fit import Kept, Machine, copies, why_not
-from stado_like.planning.packing import Room
+from stado_like.planning.networks import allowed, name_at
 from stado_like.planning.rooms import Kind, Rooms, what_it_says
 from stado_like.planning.topology import Assigned, Everyone, Seen, Unassigned, assign, counted
 
@@ -39,13 +39,20 @@ class GangRooms:
         self.spots: list[Spot] = list(rooms.spots)
         self._bare = [replace(spot, running=()) for spot in rooms.spots]
         """For units without tasks that run: who else runs where is nothing to them."""
-        self._has_tasks: set[JobId] = {one.job for spot in board.spots for one in spot.running}
+        self._tasks: defaultdict[JobId, list[int]] = defaultdict(list)
+        """By job: the machines on which its tasks run, one for each task."""
+        for i, spot in enumerate(rooms.spots):
+            for one in spot.running:
+                self._tasks[one.job].append(i)
         self._words: set[str] = set().union(*(spot.machine.apart for spot in board.spots))
         self._full: set[tuple[object, ...]] = set()
         self._never: dict[tuple[object, ...], bool] = {}
         self._cursors: dict[tuple[object, ...], int] = {}
         self._seen: dict[tuple[object, ...], Seen] = {}
-        self.everyone = Everyone(rooms.machines)
+        self._seen_empty: dict[tuple[object, ...], Seen] = {}
+        self.empty = [with_machine(*each, ()) for each in zip(rooms.spots, rooms.emptied, strict=True)]
+        """As if nothing ran."""
+        self.everyone = Everyone(tuple(rooms.machines), self.empty)
 
     def is_plain(self, unit: Unit, members: Sequence[Member]) -> bool:
         """One task that may be anywhere: no question of topology."""
@@ -54,75 +61,64 @@ class GangRooms:
     def took(self, i: int, job: JobId, word: str) -> None:
         self.spots[i] = with_machine(self._rooms.spots[i], self._rooms.machines[i], tuple(self._rooms.running(i)))
         self._bare[i] = replace(self.spots[i], running=())
-        self._has_tasks.add(job)
+        self._tasks[job].append(i)
         if word:
             self._words.add(word)
-
-    def empty(self) -> list[Spot]:
-        """As if nothing ran."""
-        return [with_machine(*each, ()) for each in zip(self._rooms.spots, self._rooms.emptied, strict=True)]
 
     # ---- now
 
     def fit(self, unit: Unit, kept: Mapping[str, Kept], bits: int) -> Assigned | Unassigned | None:
         """Where it may start now. None: there is no room, as for others of its shape."""
-        shape = self._shape(unit, bits)
-        if shape is not None and shape in self._full:
+        shape = (*self._shape(unit), bits, unit.job if unit.job in self._tasks else None, self._count_of(unit.job))
+        if shape in self._full:
             return None
-        seen = self._seen_by(unit, shape)
-        found = self._on_the_first(unit, kept, seen) if self._is_loose(unit) else None
-        if found is None:
-            offered = self._offered(unit)
-            if offered:
-                found = assign(unit, offered, self._now, kept=kept, seen=seen)
-        if isinstance(found, Assigned):
-            return found
-        if found is not None and found.could_start_looser is not None:
-            return found
-        if shape is not None:
-            self._full.add(shape)
+        seen, company = self._seen_by(self._seen, unit), self._company(unit.job)
+        seen.when_empty = self._seen_by(self._seen_empty, unit)
+        for spots in self._offered(unit, company, kept):
+            found = assign(unit, spots, self._now, kept=kept, seen=seen, company=company)
+            if isinstance(found, Assigned) or found.could_start_looser is not None:
+                return found
+        self._full.add(shape)
         return None
+
+    def _count_of(self, job: JobId) -> int:
+        return len(self._tasks[job]) if job in self._tasks else 0
+
+    def _company(self, job: JobId) -> list[Machine]:
+        return [self._rooms.machines[i] for i in sorted(set(self._tasks[job]))] if job in self._tasks else []
 
     def _is_loose(self, unit: Unit) -> bool:
         """Alike members that may be anywhere: a count of rooms answers whether they fit."""
         first = unit.members[0].ask
         alike = all(one.ask is first or one.ask == first for one in unit.members)
-        return alike and unit.near == NO_RULE and not unit.avoid and unit.job not in self._has_tasks
+        return alike and unit.near == NO_RULE and not unit.avoid and unit.job not in self._tasks
 
-    def _seen_by(self, unit: Unit, shape: tuple[object, ...] | None) -> Seen:
-        """What units alike in what they ask, and in the rules about single machines, learnt before."""
-        if shape is None:
-            return Seen(self.everyone)
-        asked = _counted(unit.members)
-        if len(asked) == 1:
-            asked = ((asked[0][0], counted(len(unit.members))),)
-        alike = (asked, unit.near.spread, unit.near.keep_within)
-        found = self._seen.get(alike)
-        if found is None:
-            found = self._seen[alike] = Seen(self.everyone, alone=True)
-        return found
-
-    def _on_the_first(self, unit: Unit, kept: Mapping[str, Kept], seen: Seen) -> Assigned | Unassigned | None:
-        """Where a unit without any rule may start among the first machines with room for a member. None: not told."""
-        ask, need = unit.members[0].ask, unit.least or len(unit.members)
-        first = [self._bare[i] for i in islice(self._rooms.free(ask, self._start(ask)), OFFERED)]
-        if _hold((one.machine for one in first), ask, need, kept):
-            found = assign(unit, first, self._now, kept=kept, seen=seen)
-            if isinstance(found, Assigned):
-                return found
-        if len(first) < OFFERED or not _hold((self._rooms.machines[i] for i in self._all(ask)), ask, need, kept):
-            return Unassigned("")  # these are all that there are, or all of them do not hold it
-        return None
-
-    def _offered(self, unit: Unit) -> list[Spot]:
-        """Machines with room for one member at least. All of them for a unit with tasks that run (where those are
-        counts), and for one that may rather wait for what is in use now."""
-        if unit.job in self._has_tasks or unit.near.patience_s:
-            return self.spots
-        return [self._bare[i] for i in self._all(_least_of(unit.members))]
-
-    def _all(self, ask: Ask) -> list[int]:
-        return self._rooms.all_free(ask, self._start(ask))
+    def _offered(self, unit: Unit, company: Sequence[Machine], kept: Mapping[str, Kept]) -> Iterator[Sequence[Spot]]:
+        """Machines with room for one member at least: those close to where its tasks run, then the first ones, then
+        all. Every machine for one that may rather wait for what is in use now."""
+        if unit.near.patience_s:
+            yield self._bare
+            return
+        within = unit.near.keep_within
+        if within and len({name_at(machine, within) for machine in company}) > 1:
+            return  # it cannot be kept within two of them
+        ask, need = _least_of(unit.members), unit.least or len(unit.members)
+        for rank in allowed(unit.near) if company else ():
+            names = {self.everyone.named(rank, unit.near.min_gbps).get(one.worker) for one in company}
+            name = names.pop()
+            if name is not None and not names:
+                there = self.everyone.on(rank, unit.near.min_gbps, name)
+                yield [self._bare[i] for i in self._rooms.free_among(there, ask)]
+        if company:
+            return
+        start, loose = self._start(ask), self._is_loose(unit)
+        first = [self._bare[i] for i in islice(self._rooms.free(ask, start), OFFERED)]
+        if first and (not loose or _hold((one.machine for one in first), ask, need, kept)):
+            yield first
+        if len(first) == OFFERED:
+            every = self._rooms.all_free(ask, start)
+            if not loose or _hold((self._rooms.machines[i] for i in every), ask, need, kept):
+                yield [self._bare[i] for i in every]
 
     def _start(self, ask: Ask) -> int:
         """Before this one no machine has room for the ask: room only shrinks."""
@@ -131,13 +127,27 @@ class GangRooms:
         self._cursors[said] = first
         return first
 
-    def _shape(self, unit: Unit, bits: int) -> tuple[object, ...] | None:
-        if unit.avoid or unit.job in self._has_tasks:
-            return None
-        if any(member.ask.apart in self._words for member in unit.members if member.ask.apart):
-            return None
+    # ---- who is alike
+
+    def _shape(self, unit: Unit) -> tuple[object, ...]:
         near = (unit.near, bool(unit.near.patience_s) and unit.waiting_since)
-        return (*_counted(unit.members), unit.least, near, bits)
+        return (*_counted(unit.members), unit.least, near, unit.avoid, self._known_words(unit))
+
+    def _known_words(self, unit: Unit) -> tuple[str, ...]:
+        """Words of its members that keep them off machines now: then it is like no other."""
+        words = (member.ask.apart for member in unit.members if member.ask.apart)
+        return tuple(dict.fromkeys(word for word in words if word in self._words))
+
+    def _seen_by(self, among: dict[tuple[object, ...], Seen], unit: Unit) -> Seen:
+        """What units alike in what they ask, and in the rules about single machines, learnt before."""
+        asked = _counted(unit.members)
+        if len(asked) == 1:
+            asked = ((asked[0][0], counted(len(unit.members))),)
+        alike = (asked, unit.near.spread, unit.near.keep_within, self._known_words(unit))
+        found = among.get(alike)
+        if found is None:
+            found = among[alike] = Seen(self.everyone)
+        return found
 
     def nodes(self, unit: Unit, most: int) -> Mapping[str, tuple[str, ...]]:
         """What each machine, of so many, says against a unit for which there is no room."""
@@ -152,13 +162,14 @@ class GangRooms:
     # ---- at another time
 
     def assign(
-        self, unit: Unit, members: Sequence[Member], spots: Sequence[Spot], rooms: dict[str, Room] | None = None
+        self, unit: Unit, members: Sequence[Member], spots: Sequence[Spot], seen: Seen | None = None
     ) -> Mapping[AttemptId, str] | None:
-        """Where these members would go on the given machines, whatever the unit would rather wait for. `rooms`: of the
+        """Where these members would go on the given machines, whatever the unit would rather wait for. `seen`: of the
         same question about other spots."""
         near = replace(unit.near, patience_s=0) if unit.near.patience_s else unit.near
-        seen = Seen(self.everyone, {} if rooms is None else rooms, alone=unit.job not in self._has_tasks)
-        found = assign(replace(unit, members=tuple(members), least=0, near=near), spots, self._now, seen=seen)
+        company = None if unit.job in self._tasks else ()
+        asked = replace(unit, members=tuple(members), least=0, near=near)
+        found = assign(asked, spots, self._now, seen=seen or Seen(self.everyone), company=company)
         return found.where if isinstance(found, Assigned) else None
 
     def never(self, unit: Unit, members: Sequence[Member], kinds: Sequence[Kind]) -> bool:
@@ -168,14 +179,10 @@ class GangRooms:
             emptied = self._rooms.emptied
             able = (emptied[i] for i in self._rooms.ever_one_by_one(kinds[0]))
             return not _hold(able, members[0].ask, len(members), {})
-        shape = self._shape(whole, 0)
-        if shape is None or shape not in self._never:
-            spots, emptied, avoid = self._rooms.spots, self._rooms.emptied, unit.avoid
-            empty = [with_machine(spots[i], emptied[i], ()) for i in self.could_use(kinds, avoid)]
-            answer = self.assign(unit, members, empty) is None
-            if shape is None:
-                return answer
-            self._never[shape] = answer
+        shape = self._shape(whole)
+        if shape not in self._never:
+            able_spots = [self.empty[i] for i in self.could_use(kinds, unit.avoid)]
+            self._never[shape] = self.assign(unit, members, able_spots, self._seen_by(self._seen_empty, whole)) is None
         return self._never[shape]
 
     def could_use(self, kinds: Sequence[Kind], avoid: frozenset[str]) -> Sequence[int]:

@@ -18,8 +18,8 @@ from stado_like.planning.board import Board, Hold, Member, Running, Unit
 from stado_like.planning.fit import Kept, Machine, fits
 from stado_like.planning.gang_room import GangRooms, with_machine
 from stado_like.planning.holds import at_start, ends_in_time, fits_beside, holds_for, kept_now, known_end
-from stado_like.planning.packing import Room
 from stado_like.planning.rooms import NOWHERE, Kind, Rooms
+from stado_like.planning.topology import Seen
 
 MOMENTS = 256
 """At most so many ends are told apart for a gang; of more, some are taken for a little later than they are."""
@@ -189,7 +189,7 @@ class _Search:
         self, rooms: Rooms, gangs: GangRooms, unit: Unit, members: Sequence[Member], could_use: Sequence[int]
     ) -> None:
         self._rooms, self._gangs, self._unit, self._members = rooms, gangs, unit, members
-        self._seen: dict[str, Room] = {}
+        self._seen = Seen(gangs.everyone)
         self._endless = {i: sum(known_end(one) == float("inf") for one in rooms.running(i)) for i in could_use}
 
     def _fits(self, machines: Sequence[int], goes: Callable[[int, Running], bool]) -> Where | None:

@@ -237,7 +237,7 @@ class _Pass:
             if self.told.ready:  # where no machine speaks there was nothing to choose from
                 self.unsplit.append(Unsplit(unit.job, unit.group, why))
         self.told.say(unit, why)
-        later = shaping.choose(unit, self.gangs.empty(), self.board.now)
+        later = shaping.choose(unit, self.gangs.empty, self.board.now)
         if isinstance(later, Shaped):
             split = shaping.shaped(unit, later.tasks, later.gpus_each)
             self._waits(split, split)

@@ -121,6 +121,10 @@ class Rooms:
         """All of those."""
         return self._free.all(start, ask)
 
+    def free_among(self, machines: Sequence[int], ask: Ask) -> Iterator[int]:
+        """Those of some machines, in the row's order."""
+        return self._free.among(machines, 0, ask)
+
     def _search(self, tree: Tree, kind: Kind, start: int, may: Callable[[int], bool]) -> int:
         ask = kind.ask
         if kind.only is not None:

@@ -30,6 +30,7 @@ from stado_like.planning.unassigned import Outside, why_outside
 
 NOBODY: Final[Mapping[str, Kept]] = MappingProxyType({})
 COUNTED: Final = 64
+Preference = tuple[int, int, int, Network, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,13 @@ class Unassigned:
 
 
 class Everyone:
-    """All machines that many questions are about: what of them never changes."""
+    """All machines that many questions are about: what of them never changes. `emptied`: as if nothing ran."""
 
-    def __init__(self, machines: Iterable[Machine] = ()) -> None:
-        self._machines = tuple(machines)
+    def __init__(self, machines: Sequence[Machine] = (), emptied: Sequence[Spot] = ()) -> None:
+        self._machines, self.emptied = machines, emptied
         self._names: dict[tuple[int, int], Mapping[str, str]] = {}
-        self.sorts = sorts_of(self._machines)
+        self._on: dict[tuple[int, int], Mapping[str, Sequence[int]]] = {}
+        self.sorts = sorts_of(machines)
 
     def __bool__(self) -> bool:
         return bool(self._machines)
@@ -73,17 +75,29 @@ class Everyone:
             found = self._names[rank, gbps] = _named(self._machines, rank, gbps)
         return found
 
+    def on(self, rank: int, gbps: int, name: str) -> Sequence[int]:
+        """Which of them are on one network."""
+        found = self._on.get((rank, gbps))
+        if found is None:
+            names, by_name = self.named(rank, gbps), defaultdict[str, list[int]](list)
+            for i, machine in enumerate(self._machines):
+                if machine.worker in names:
+                    by_name[names[machine.worker]].append(i)
+            found = self._on[rank, gbps] = by_name
+        return found.get(name, ())
+
 
 @dataclass(slots=True)
 class Seen:
     """What whoever asks many times, for units that are alike and of one rule about where they are, learnt before.
     `rooms`: by worker, of use while its `Machine` is the very same. `answers`: by kind of member, see `Counts`.
-    `alone`: no task of theirs runs."""
+    `at_best`: by unit, the tightest network that would hold it if nothing ran; `when_empty`: what was learnt for it."""
 
     everyone: Everyone
     rooms: dict[str, Room] = field(default_factory=dict)
     answers: defaultdict[int, dict[int, bool]] = field(default_factory=lambda: defaultdict(dict))
-    alone: bool = False
+    at_best: dict[tuple[object, ...], Network | None] = field(default_factory=dict)
+    when_empty: Seen | None = None
 
 
 def nothing_seen() -> Seen:
@@ -91,17 +105,24 @@ def nothing_seen() -> Seen:
 
 
 def assign(
-    unit: Unit, spots: Sequence[Spot], now: float, *, kept: Mapping[str, Kept] = NOBODY, seen: Seen | None = None
+    unit: Unit,
+    spots: Sequence[Spot],
+    now: float,
+    *,
+    kept: Mapping[str, Kept] = NOBODY,
+    seen: Seen | None = None,
+    company: Sequence[Machine] | None = None,
 ) -> Assigned | Unassigned:
     """The best place for the unit now. `kept`: by worker, room that is held for others. `seen`: of the same question
-    about other spots."""
-    search = _Search(unit, spots, kept, seen or nothing_seen())
+    about other spots. `company`: the machines on which tasks of its job run, where the spots do not tell."""
+    seen = seen or nothing_seen()
+    search = _Search(unit, spots, kept, seen, company)
     found = search.best()
     if found is None:
         return Unassigned(_headline(unit, spots), explain=search.explain)
     left_s = unit.waiting_since + unit.near.patience_s - now
     if unit.near.patience_s and left_s > 0 and len(unit.members) > 1:
-        tighter = _tighter(unit, spots, found.network)
+        tighter = _tighter(unit, spots, found.network, seen)
         if tighter is not None:
             minutes = max(1, -(-int(left_s) // 60))
             otherwise = str(found.network)
@@ -109,13 +130,19 @@ def assign(
     return found
 
 
-def _tighter(unit: Unit, spots: Sequence[Spot], than: Network) -> Network | None:
+def _tighter(unit: Unit, spots: Sequence[Spot], than: Network, seen: Seen) -> Network | None:
     """The tightest network of a better kind that holds the unit when the work on it has ended."""
     if than.is_as_good_as == NODE:
         return None
-    empty = [replace(spot, machine=leaving(spot.machine, spot.running), running=()) for spot in spots]
-    found = _Search(unit, empty, NOBODY, nothing_seen()).best()
-    return found.network if found is not None and found.network.is_as_good_as < than.is_as_good_as else None
+    asked = (unit.near, len(unit.members), unit.least, unit.avoid)
+    if asked not in seen.at_best:
+        empty = seen.everyone.emptied or [
+            replace(spot, machine=leaving(spot.machine, spot.running), running=()) for spot in spots
+        ]
+        found = _Search(unit, empty, NOBODY, seen.when_empty or Seen(seen.everyone), ()).best()
+        seen.at_best[asked] = found.network if found is not None else None
+    best = seen.at_best[asked]
+    return best if best is not None and best.is_as_good_as < than.is_as_good_as else None
 
 
 def _headline(unit: Unit, spots: Sequence[Spot]) -> str:
@@ -146,12 +173,21 @@ class _Group:
 class _Search:
     """One look at the board for one unit."""
 
-    def __init__(self, unit: Unit, spots: Sequence[Spot], kept: Mapping[str, Kept], seen: Seen) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        spots: Sequence[Spot],
+        kept: Mapping[str, Kept],
+        seen: Seen,
+        company: Sequence[Machine] | None = None,
+    ) -> None:
         self.unit, self.near, self.kept, self.seen = unit, unit.near, kept, seen
         self.spots = spots
         self.kinds = kinds_of(unit.members)
         self.counts = self._counts()
-        self.company = [] if seen.alone else [spot.machine for spot in spots if _has_task_of(unit.job, spot)]
+        if company is None:
+            company = [spot.machine for spot in spots if _has_task_of(unit.job, spot)]
+        self.company = company
         names = {machine.worker for machine in self.company}
         self.rules = Rules(self.near.min_nodes, self.near.max_nodes, len(names), bool(self.near.spread))
         within = self.near.keep_within
@@ -248,11 +284,36 @@ class _Search:
 
     def _on_one_network(self, rank: int, need: int) -> tuple[Packed, Network] | None:
         able = [group for group in self._groups(rank) if group.holds(self.kinds, need)]
+        if need == len(self.unit.members):
+            return self._first_best(able, need)
         packed = [(found, group) for group in able if (found := self._pack(group.rooms, need)) is not None]
         if not packed:
             return None
         found, group = min(packed, key=lambda one: _preference(*one))
         return found, group.network
+
+    def _first_best(self, able: Sequence[_Group], need: int) -> tuple[Packed, Network] | None:
+        """Those first of which the best can be hoped, until no other can be better than what was found."""
+        hoped = sorted(((self._hoped(group, need), group) for group in able), key=lambda one: one[0])
+        best: tuple[Preference, Packed, Network] | None = None
+        for hope, group in hoped:
+            if best is not None and hope >= best[0]:
+                break
+            packed = self._pack(group.rooms, need)
+            if packed is not None:
+                found = _preference(packed, group)
+                if best is None or found < best[0]:
+                    best = (found, packed, group.network)
+        return best[1:] if best is not None else None
+
+    def _hoped(self, group: _Group, need: int) -> Preference:
+        """Its preference, if all members go onto as few machines as their number alone allows."""
+        machines, left = 0, need
+        for count in sorted([sum(room.counts) for room in group.rooms], reverse=True):
+            if left <= 0:
+                break
+            machines, left = machines + 1, left - count
+        return (-need, machines, *_beside(group))
 
     def _pack(self, rooms: Sequence[Room], need: int) -> Packed | None:
         found = pack(rooms, self.kinds, self.rules)
@@ -306,7 +367,10 @@ def _placed(packed: Packed) -> int:
     return sum(len(members) for members in packed.where.values())
 
 
-def _preference(packed: Packed, group: _Group) -> tuple[int, int, int, Network, str]:
+def _preference(packed: Packed, group: _Group) -> Preference:
     """The most members, the fewest machines, the least room left beside."""
-    left = sum(room.machine.free_gpus for room in group.rooms)
-    return (-_placed(packed), packed.machines, left, group.network, group.within)
+    return (-_placed(packed), packed.machines, *_beside(group))
+
+
+def _beside(group: _Group) -> tuple[int, Network, str]:
+    return sum(room.machine.free_gpus for room in group.rooms), group.network, group.within

@@ -65,7 +65,9 @@ class Search:
     def __init__(self, unit: Unit, spots: Sequence[Spot], now: float, everyone: Everyone) -> None:
         self._unit = replace(unit, near=replace(unit.near, patience_s=0)) if unit.near.patience_s else unit
         self._spots, self._now = spots, now
-        self._seen = Seen(everyone, alone=not any(one.job == unit.job for spot in spots for one in spot.running))
+        self._seen = Seen(everyone)
+        self._company = [spot.machine for spot in spots if any(one.job == unit.job for one in spot.running)]
+        """Its own tasks are as urgent as itself: none of them is ever gone."""
         self._freed: dict[tuple[AttemptId, ...], Spot] = {}
         """By who is gone: the machine without them."""
         self._plain = len(unit.members) == 1 and self._unit.near == Near()
@@ -94,7 +96,7 @@ class Search:
                     return {one.attempt: machine.worker}
             return None
         then = [self._without(spot, gone.get(spot.machine.worker)) for spot in spots]
-        found = assign(self._unit, then, self._now, seen=self._seen)
+        found = assign(self._unit, then, self._now, seen=self._seen, company=self._company)
         return found.where if isinstance(found, Assigned) else None
 
     def _without(self, spot: Spot, gone: Sequence[Running] | None) -> Spot:
