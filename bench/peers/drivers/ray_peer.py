@@ -7,6 +7,7 @@ process that is warm already, and here starts a program.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -26,23 +27,30 @@ class Ray:
 
         self._ray, self._jobs = ray, "jobs" in sys.argv
         self.versions = {"Ray": version("ray")}
-        port = free_port()
-        ray.init(
+        self._temporary = Path(f"/tmp/ray-bench-{os.getpid()}")  # its sockets need a short path
+        self._run, self._read = ray.remote(num_cpus=1)(_run), ray.remote(num_cpus=1)(_read)
+        try:
+            self._start(free_port())
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, port: int) -> None:
+        self._ray.init(
             num_cpus=SLOTS,
             include_dashboard=self._jobs,
             dashboard_port=port,
             object_store_memory=80 << 20,
-            _temp_dir=f"/tmp/ray-bench-{os.getpid()}",  # its sockets need a short path
+            _temp_dir=str(self._temporary),
             logging_level="ERROR",
             log_to_driver=False,
         )
-        self._run, self._read = ray.remote(num_cpus=1)(_run), ray.remote(num_cpus=1)(_read)
         if self._jobs:
             from ray.job_submission import JobSubmissionClient
 
             self._client = JobSubmissionClient(f"http://127.0.0.1:{port}")
         else:
-            ray.get([self._run.remote() for _ in range(2 * SLOTS)], timeout=60.0)  # its workers are warm from here on
+            self._ray.get([self._run.remote() for _ in range(2 * SLOTS)], timeout=60.0)  # its workers are warm now
 
     def singles(self, n: int) -> None:
         if not self._jobs:
@@ -78,6 +86,7 @@ class Ray:
 
     def stop(self) -> None:
         self._ray.shutdown()
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def _run() -> int:
