@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from tests.pure.spec_rows import ABSENT, REQUIRED, As, Row, flag, part, text, whole
@@ -78,7 +79,9 @@ JOB_ROWS: list[Row] = [
     part("spec.array", ABSENT, {"size": 1, "max_parallel": 0}),
     whole("spec.array.size", REQUIRED, 1, 10_000, beside={"spec.array": {}}),
     whole("spec.array.max_parallel", 0, 0, 10_000, beside={"spec.array.size": 10_000}),
-    whole("spec.array.block", ABSENT, 1, 256, beside={"spec.array.size": 10_000}),
+    replace(
+        whole("spec.array.block", ABSENT, 1, 256, beside={"spec.array.size": 10_000}), default=64
+    ),  # (None asks for the default)
     Row(
         "spec.array.indices",
         ABSENT,

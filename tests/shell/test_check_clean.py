@@ -81,7 +81,7 @@ def _cancelled_by_its_holder(b: Bucket) -> None:
 
 
 def _array(b: Bucket) -> None:
-    submit(b, array={"size": 70})
+    submit(b, array={"size": 70, "block": 1})
 
 
 def _array_half_way(b: Bucket) -> None:
@@ -92,7 +92,7 @@ def _array_half_way(b: Bucket) -> None:
 
 
 def _wide_array_half_way(b: Bucket) -> None:
-    j = submit(b, array={"size": 130})
+    j = submit(b, array={"size": 130, "block": 1})
     claim(b, attempt(j, 0))
     run(b, attempt(j, 1))
     run(b, attempt(j, 2), 1)
@@ -243,7 +243,7 @@ class _Meanwhile(MemoryStore):
 ROOMS = ("queued/later/", "queued/open/", "running/", "cancels/", "open/", "deleted/", "jobs/", "status/", "logs/")
 ACTS: dict[str, Callable[[Bucket], object]] = {
     "submit": lambda b: submit(b, "new"),
-    "submit an array": lambda b: submit(b, "new", array={"size": 70}),
+    "submit an array": lambda b: submit(b, "new", array={"size": 70, "block": 1}),
     "claim": lambda b: claim(b, attempt(keys.parse_job("jobs/default/train.1.json"))),
     "run": lambda b: run(b, attempt(keys.parse_job("jobs/default/train.1.json"))),
     "run, retry": lambda b: run(b, attempt(keys.parse_job("jobs/default/train.1.json")), 1),

@@ -75,7 +75,7 @@ def _all_but_the_last(b: Bucket) -> None:
 
 
 def _wide(b: Bucket) -> None:
-    submit(b, array={"size": 70})
+    submit(b, array={"size": 70, "block": 1})
 
 
 def _array_over(b: Bucket) -> None:

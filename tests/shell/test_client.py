@@ -15,7 +15,8 @@ from stado_like.errors import Conflict, InvalidSpecification, NotFound, Refused,
 from stado_like.patience import Patience, pauses
 from stado_like.store.memory import MemoryStore
 from tests import builders_jobs as build
-from tests.builders_jobs import Clock, attempt, claim, run
+from tests.builders_blocks import run_block, unit
+from tests.builders_jobs import Clock, attempt, run
 
 
 @pytest.fixture
@@ -76,9 +77,8 @@ def test_wait_times_out_and_the_job_goes_on(client: Client, clock: Clock) -> Non
 def test_a_waiting_client_writes_the_final_that_nobody_wrote(client: Client, clock: Clock) -> None:
     """The last supervisor died between its end and the job's final, and no tick runs."""
     job = client.submit(command=["x"], array=70, name="many")
-    for rank in range(70):
-        claim(client.bucket, attempt(job.id, rank))
-        build.end(client.bucket, attempt(job.id, rank))
+    for block in range(35):
+        run_block(client.bucket, unit(job.id, block, tasks=70))
     assert client.bucket.final(job.id) is None
     assert job.view().state == "Running"
     assert job.wait(timeout_s=60) == "Completed"

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from stado_like.errors import InvalidSpecification, UsageError
+from stado_like.job import blocks
 from stado_like.job.spec import limits
 from stado_like.job.spec.reading import read_document
 from stado_like.job.spec.rules import contradictions, counted
@@ -106,6 +107,8 @@ def _stored(model: Document, defaults: Defaults) -> dict[str, Any]:
         elif spec["lifetime"] == "Service":
             template["restart_policy"] = "Always"
         _settle_resilience(template["resilience"], said.resilience.model_fields_set, defaults)
+    if array is not None and "block" not in array and (size := blocks.default_size(spec)) > 1:
+        spec["array"] = _in_order({**spec["array"], "block": size}, type(model.spec.array))
     return {**stored, "spec": _in_order(spec, type(model.spec))}
 
 
