@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.sim import (
     pairs,
+    pairs_days,
     pairs_orders,
     pairs_placed,
     pairs_waiting,
@@ -23,4 +24,4 @@ SCENES = (
     *scenarios_places.SCENES,
     *scenarios_waiting.SCENES,
 )
-PAIRS = (*pairs.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS, *pairs_placed.PAIRS)
+PAIRS = (*pairs.PAIRS, *pairs_days.PAIRS, *pairs_orders.PAIRS, *pairs_waiting.PAIRS, *pairs_placed.PAIRS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stado_coordinator.compaction import CRON_EVERY_S, JOINED_FROM
+from collections.abc import Collection
+from itertools import combinations
+
+from stado_coordinator.compaction import CRON_EVERY_S, JOINED_FROM, Compaction
 from stado_like.bucket import days
 from stado_like.job import day_keys, keys
 from stado_like.job.day_rows import DayRow
@@ -28,25 +31,29 @@ def _some_over(play: Play, hand: Hand) -> None:
     _due(play)
 
 
-def _written(play: Play, *apart: str) -> None:
-    """Each of these jobs has a file of its own."""
+def _written(play: Play, *files: Collection[str]) -> None:
+    """A file for each of these groups of jobs, as far as they are over."""
     bucket = play.bucket("ada")
+    lines = {}
     for row in list_all(bucket.store, keys.JOBS):
         j = keys.parse_job(row.key)
         job = bucket.job(j)
-        found = read_over(bucket, j, job) if j.name in apart and job is not None else None
+        found = read_over(bucket, j, job) if job is not None else None
         if found is not None:
-            line = DayRow(j, row.etag, row.last_modified, told.plain(found))
-            days.write(bucket, j.workspace, day_keys.day_of(row.last_modified), [line])
+            lines[j.name] = DayRow(j, row.etag, row.last_modified, told.plain(found))
+    for names in files:
+        some = [lines[name] for name in names]
+        days.write(bucket, "default", day_keys.day_of(some[0].at), some)
 
 
 def _many_small(play: Play, hand: Hand) -> None:
-    names = [f"job-{number}" for number in range(JOINED_FROM)]
+    """Just enough files that one is made of them. Few jobs, of which each lies in several."""
+    names = [f"job-{number}" for number in range(4)]
     for name in names:
         _submitted(play, name=name)
     play.hand("w0").work_all()
-    _written(play, *names)
-    _due(play)
+    groups = [some for size in (1, 2, 3) for some in combinations(names, size)]
+    _written(play, *groups[:JOINED_FROM])
 
 
 def _one_deleted(play: Play, hand: Hand) -> None:
@@ -55,14 +62,18 @@ def _one_deleted(play: Play, hand: Hand) -> None:
     for name in (ONE, "other"):
         _submitted(play, name=name)
     play.hand("w0").work_all()
-    _written(play, ARRAY, ONE, "other")
+    _written(play, (ARRAY,), (ONE, "other"))
     for name in (ARRAY, ONE):
         play.delete(play.bucket("ada"), id_of(name))
-    _due(play)
+
+
+def write_day_files(play: Play, hand: Hand) -> None:
+    """All of `jobs/`, by somebody who knows nothing of what goes on."""
+    Compaction().step(hand.bucket, {}, (), resident=False, idle=False)
 
 
 SCENES: tuple[Scene, ...] = (
     Scene("tick writes day files", _some_over, tick),
-    Scene("tick joins day files", _many_small, tick),
-    Scene("tick takes out of day files what was deleted", _one_deleted, tick),
+    Scene("day files are joined", _many_small, write_day_files),
+    Scene("what was deleted is taken out of day files", _one_deleted, write_day_files),
 )
