@@ -105,7 +105,7 @@ class Bench:
             fsync=False,
         )
         self.attempts = place / "attempts"
-        self.folder = AttemptDir.make(self.attempts, str(self.a), fsync=False)
+        self.folder = AttemptDir.make(self.attempts, str(self.a))
         self.scripts = {rank: Script(rank) for rank in range(TASKS)}
         self.made: list[int] = []
         self.handed_over: list[str] = []
@@ -120,7 +120,7 @@ class Bench:
 
     def _make(self, rank: int) -> Runner:
         self.made.append(rank)
-        AttemptDir.make(self.attempts, str(AttemptId(self.j, rank, 1)), fsync=False)
+        AttemptDir.make(self.attempts, str(AttemptId(self.j, rank, 1)))
         return self.scripts[rank]
 
     def _on_handed_over(self, rank: object) -> None:
