@@ -178,8 +178,11 @@ def lay_out(bucket: Bucket, j: keys.JobId, before: Terms) -> list[str]:
             bucket.drop(old)  # the same key, and another ask: it is written anew below
     queued = []
     for first in _first_attempts(j, terms):
-        if not any(lanes.seen(bucket, job, terms, first)):
-            queued.append(entries.enqueue(bucket, job, terms, first))
+        entry, *begun = lanes.seen(bucket, job, terms, first)
+        if any(begun):
+            continue
+        if not entry or any(key in stale for key in entries.all_keys(job, terms, first, None)):
+            queued.append(entries.enqueue(bucket, job, terms, first))  # also beside one that goes below
     for old in stale:
         bucket.drop(old)
     doorbell.ring_entries(bucket, queued)

@@ -305,6 +305,18 @@ def test_one_task_on_every_machine_never_two_on_one(stage: Waiting) -> None:
     assert sorted(claimable) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("policy", ["PerNode", "All"])
+def test_a_total_that_fits_one_machine_is_left_to_any_worker(stage: Waiting, policy: str) -> None:
+    """Its entry moves from `held` to `open` under the same name: the new one before the old one goes."""
+    j = stage.put("split", gpus=4, gpu={"policy": policy})
+    (before,) = stage.keys(keys.QUEUED_HELD)
+    stage.machine("w1", gpus=4)
+    tick(stage)
+    split = split_of(stage, j)
+    assert split is not None and split.tasks == 1
+    assert stage.keys(keys.QUEUED) == [before.replace(keys.QUEUED_HELD, keys.QUEUED_OPEN)]
+
+
 def test_a_split_cut_short_after_its_create_is_finished_and_leaves_no_second_entry(stage: Waiting) -> None:
     j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
     made = Split(nonce="s", tasks=2, gpus_each=2, chosen_at=stage.bucket.now())
