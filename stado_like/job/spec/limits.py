@@ -42,7 +42,7 @@ IDLE_S: Final = (0, 31_622_400)
 LANES_WITHOUT_A_CAP: Final = 64  # ranks of an array without `max_parallel` are released along this many lanes
 ARRAY_BLOCK: Final = (1, 256)  # tasks that one claim may carry
 DEFAULT_BLOCK_MOST: Final = 64
-BLOCKS_LEAST: Final = 32  # as many blocks an array has by default at least, so that many machines share it from the start
+BLOCKS_LEAST: Final = 32  # an array has by default at least so many, so that many machines share it from the start
 MAX_TASK_FAILURES: Final = (0, 10_000)
 
 TIME_LIMIT_S: Final = (60, 31_622_400)

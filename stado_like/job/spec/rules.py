@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from stado_like.job.shape import shape_of
 from stado_like.job import blocks
+from stado_like.job.shape import shape_of
 from stado_like.job.spec import limits, rules_task, units
 from stado_like.job.spec.as_written import NOTHING, part
 
