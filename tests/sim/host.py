@@ -304,6 +304,7 @@ class Host:
         script = Script.of(read.terms.command)
         self._judge_place(read)
         process = Process(world, read.a, script, world.now_s, world.now_s + script.runs_s, on_end=wake)
+        process.devices = read.task.claim.devices
         self.processes[str(read.a)] = process
         world.say(f"process {read.a} starts on {self.name}")
         for why in beyond_its_room(self, self.grounds.judge.seen.terms):

@@ -42,11 +42,11 @@ class Cluster:
         return beyond or not self._has_gpus(terms) or (bool(terms.ask.apart) and together > self.hosts)
 
     def _has_gpus(self, terms: Terms) -> bool:
-        """A total is split evenly, over at most all machines."""
-        each = terms.ask.gpus
+        """A total is split evenly, over at most all machines; of what takes every GPU it is the fewest."""
+        each, every = terms.ask.gpus, terms.ask.gpu_kind.every
         if terms.shaped:
             return each <= self.gpus
-        return any(each % n == 0 and each // n <= self.gpus for n in range(1, self.hosts + 1))
+        return any((every or each % n == 0) and -(-each // n) <= self.gpus for n in range(1, self.hosts + 1))
 
 
 def placed(
@@ -112,7 +112,8 @@ def _total(document: dict[str, Any], chance: random.Random, cluster: Cluster) ->
     spec.pop("lifetime", None)
     spec["start"] = "Gang"
     count = chance.randint(2, max(2, cluster.hosts * cluster.gpus))
-    spec["task_template"]["requested_resources"] = {"gpu_requests": {"count": count}, "cpu_cores": 1}
+    gpus = {"count": count, **({"policy": "All"} if count % 3 == 0 else {})}
+    spec["task_template"]["requested_resources"] = {"gpu_requests": gpus, "cpu_cores": 1}
     return None
 
 

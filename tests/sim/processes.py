@@ -55,6 +55,8 @@ class Process:
     exit: Exit | None = None
     frozen_at_s: float | None = None
     out_of_memory: bool = False
+    devices: tuple[str, ...] = ()
+    """The GPUs that it was given."""
     on_end: Callable[[], None] = lambda: None
 
     def look(self) -> Exit | None:

@@ -53,6 +53,13 @@ def total_waits(play: Play, hand: Hand) -> None:
     _machine(play)
 
 
+def total_of_one_waits(play: Play, hand: Hand) -> None:
+    """Its one task is any worker's once it is split."""
+    doc = document(TOTAL, requested_resources={"node_selection": {"mode": "All", "names": ["w0"]}})
+    play.submit(play.bucket("ada"), doc, request_id="r-total")
+    _machine(play)
+
+
 def urgent_waits(play: Play, hand: Hand) -> None:
     """The machine is full of batch work, and obeys the hold."""
     _urgent_waits_for(play, _machine(play))
@@ -153,6 +160,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("tick places a gang", gang_waits, tick),
     Scene("tick places one", one_waits, tick),
     Scene("tick splits a total", total_waits, tick),
+    Scene("tick leaves a total of one task to any worker", total_of_one_waits, tick),
     Scene("tick stops batch work", urgent_waits, tick, alike=preempted_or_not),
     Scene("tick renews a hold and stops batch work", urgent_waits_under_a_fading_hold, tick, alike=preempted_or_not),
     Scene("a victim ends for the head", urgent_waits_here, obey),
