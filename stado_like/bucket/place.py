@@ -182,7 +182,7 @@ def lay_out(bucket: Bucket, j: keys.JobId, before: Terms) -> list[str]:
         if any(begun):
             continue
         if not entry or any(key in stale for key in entries.all_keys(job, terms, first, None)):
-            queued.append(entries.enqueue(bucket, job, terms, first))  # also beside one that goes below
+            queued.append(entries.enqueue(bucket, job, terms, first))  # guard: new before old
     for old in stale:
         bucket.drop(old)
     doorbell.ring_entries(bucket, queued)

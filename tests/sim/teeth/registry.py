@@ -259,6 +259,9 @@ TEETH: tuple[Tooth, ...] = (
           {"    bucket.ensure(target, found.record)  # guard: new before old\n    bucket.drop(key)\n":
            "    bucket.drop(key)\n    bucket.ensure(target, found.record)\n"},
           places.entry_that_is_moved_is_never_nowhere),
+    tooth(f"{BUCKET}/place.py", "new before old", "lay_out",
+          {"if not entry or any(key in stale for key in entries.all_keys(job, terms, first, None)):": "if not entry:"},
+          scene("tick leaves a total of one task to any worker")),
     tooth(f"{BUCKET}/place.py", "the head still waits", "_evict",
           {"if any(bucket.present(keys.running(head), keys.end(head), *over)):": "if False:"},
           places.nobody_is_stopped_for_a_head_that_is_held),
