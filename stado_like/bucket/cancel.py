@@ -125,11 +125,13 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     if _was_deleted(bucket, j, job):
         return True
     listed = load.list_status(bucket, j)
-    task = load.task_now(bucket, j, rank, listed)
-    if task.open is not None:
+    task = load.one_now(bucket, j, job, terms, rank, listed)  # one look: what its block said before is not asked again
+    if task.open is not None or not task.released:
         blocks.mark(bucket, AttemptId(j, rank, 1), terms, stop)  # whoever stopped it may have died before
-        # A stop of a rank that its lane has not released yet writes only the stop: its gate will meet it.
-        if not load.was_released(bucket, j, job, terms, rank, listed):
+        # A stop of a rank that its lane has not released yet, or that its block carries, writes only the stop: its gate
+        # will meet it.
+        by_itself = task.open is not None and task.open.rank == rank
+        if task.open is None or not by_itself or not load.was_released(bucket, j, job, terms, rank, listed):
             if bucket.final(j) is not None:  # over under a verdict, and this rank will never be released
                 bucket.drop(keys.cancel_index(j, rank))
                 return True
@@ -161,6 +163,9 @@ def _drop_left_entry(bucket: Bucket, j: JobId, task: TaskNow, job: Job, terms: T
     a = keys.AttemptId(j, task.rank, task.last_n)
     before = bucket.end(a.previous) if a.previous is not None else None
     bucket.drop(*entries.all_keys(job, terms, a, before))
+    unit = block_of.unit_of(terms, a.rank) if a.n == 1 else None
+    if unit is not None and a.rank == block_of.ranks_of(terms, unit).start:  # once for all that it carried
+        bucket.drop(*entries.all_keys(job, terms, AttemptId(j, unit, 1), None))
 
 
 def _end_queued(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, reason: str) -> bool:

@@ -193,10 +193,13 @@ def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> list[st
 def undo(bucket: Bucket, a: AttemptId, claim: Claim) -> End | None:
     """The claim stands and its process was never started, nor will it be: end it *undelivered*, which spends nothing.
 
-    None: the job is gone. Raises `StoreUnavailable`.
+    None: the job is gone, or a block carries the attempt. Raises `StoreUnavailable`.
     """
     job = bucket.job(a.job)
-    if job is None:
+    is_open = blocks.is_open(bucket, a, bucket.terms(job)) if job is not None else False
+    if is_open is None:
+        return None  # its block goes on: whoever ends that decides, and the claim is reaped after it
+    if job is None or not is_open:
         drop_orphan(bucket, a, claim.queue_key)
         return None
     seen = Seen(worker=claim.worker, claimed_at=claim.since, by=claim.worker, generation=claim.generation)

@@ -212,6 +212,8 @@ class Blocks(Judged):
             yield drop(f"cancels/{rank}")
             return then
         yield from self.mark(rank)
+        if a.startswith("u") and not self.keeps("one look at the block") and (yield has(f"end/{a}")):
+            a = f"{rank}.1"
         if a.startswith("u") or (yield has(f"running/{a}")):
             return then
         return "end", a, "cancelled", "canceller", then

@@ -85,6 +85,12 @@ RULES: tuple[Rule, ...] = (
         STOPPED_LATE,
     ),
     Rule(
+        "one look at the block",
+        "who ends a stopped rank goes by one answer about its block: a rank that it carried meanwhile has ended",
+        ENDED_TWICE,
+        setting=STOPPED,
+    ),
+    Rule(
         "a dead claimer's release is mended",
         "a mender's settle and the tick's walk release the units again",
         LOST,

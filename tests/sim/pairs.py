@@ -99,9 +99,9 @@ def submit_as(request_id: str, tasks: int = 0) -> Act:
     return act
 
 
-def _claim_sent(play: Play, hand: Hand) -> None:
+def _claim_sent(play: Play, hand: Hand, rank: int = 0) -> None:
     """The claim stands; its worker has slept since, and a tick has armed it."""
-    key = scene._entry(play)
+    key = scene._entry(play, rank)
     a = keys.parse_entry(key).attempt
     record = Claim(nonce=hand.bucket.token(), attempt=str(a), worker=hand.name, boot_id="b", queue_key=key)
     hand.disk[a] = Kept(record, codec.encode(record), hand.bucket.now())

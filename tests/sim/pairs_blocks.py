@@ -19,7 +19,7 @@ def _slept(play: Play, hand: Hand) -> None:
 def _claim_sent(play: Play, hand: Hand) -> None:
     """The claim of a block stands; its worker has slept since."""
     blocks._queued(play, hand)
-    claim_slept(play, hand)
+    claim_slept(play, hand, UNIT)
 
 
 def take_unit(play: Play, hand: Hand) -> None:
@@ -43,7 +43,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("claimer of a block, stopper of its first", queued, take_any, stop_first, {0: ENDED, 1: {"Completed"}}),
     Pair("claimer of a strange rank, claimer of its block", by_a(blocks._strange_rank), blocks.claim_rank, take_unit),
     Pair("holder of a block ends, canceller", running, exit_0, cancel, EITHER, MIXED),
-    Pair("holder of a block ends, stopper", running, exit_0, stop_one, {1: {"Cancelled", "Completed"}}, MIXED),
+    Pair("holder of a block ends, stopper", running, exit_0, stop_one, {1: {"Cancelled", "Failed"}}, MIXED),
     Pair("holder of a block ends, stopper of what is given back", running, exit_0, scene.stop_rank(2), {}, MIXED),
     Pair("holder of a block ends, claimer", running, exit_0, take_any, DONE, MIXED),
     Pair("holder of a block ends, reaper", slept, exit_0, tick, DONE, MIXED),
