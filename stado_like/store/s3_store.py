@@ -88,16 +88,19 @@ class S3Store:
         addressing: str = "auto",
         etag_style: str = "quoted",
         concurrency: int = 32,
+        near: bool = False,
         driver: str | None = None,
         ambient: Ambient = REAL,
         url: str | None = None,
     ) -> None:
+        """`near`: on this machine, where a thread costs more than an answer: nothing is asked side by side."""
         self._under = f"{prefix}/" if prefix else ""
         style = addressing_for(bucket, endpoint_url, addressing)
         place = Place(driver or DEFAULT_DRIVER, endpoint_url, region, style, concurrency)
         self._wire = Wire(bucket, place, ambient, insists=driver is not None)
         self._where = self._wire.where
         self._ambient = ambient
+        self._near = near
         self._bucket_seen = False
         self._url = url or f"s3://{bucket}/{prefix}".rstrip("/")
         self.etag_style = etag_style
@@ -220,7 +223,7 @@ class S3Store:
         return Stat(answer.etag, answer.size_bytes, answer.last_modified, self._now())
 
     def heads(self, keys: Sequence[str]) -> list[Stat | None]:
-        if len(keys) < 2:
+        if len(keys) < 2 or self._near:
             return [self.head(key) for key in keys]
         return list(_heads_pool().map(self.head, keys))
 

@@ -75,6 +75,7 @@ def open_store(url: str, *, ambient: Ambient = REAL, meter: Meter | None = None)
             region=options.get("region"),
             addressing=options.get("addressing", "auto"),
             driver=options.get("driver"),
+            near=_is_loopback(options.get("endpoint_url", "")),
             ambient=ambient,
             url=named.url,
         )
