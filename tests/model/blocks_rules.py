@@ -87,7 +87,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "one look at the block",
         "who ends a stopped rank goes by one answer about its block: a rank that it carried meanwhile has ended",
-        ENDED_TWICE,
+        f"{ENDED_TWICE} | ended under its holder",
         setting=STOPPED,
     ),
     Rule(
