@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -78,6 +79,27 @@ def boards(draw: st.DrawFn) -> tuple[list[Spot], list[Spot]]:
         spots.append(spot(f"m{number}", cores, *running, rack=draw(st.sampled_from(("r1", "r2")))))
     usable = draw(st.integers(1, len(spots)))
     return spots[:usable], spots[usable:]
+
+
+def crowded(seed: int) -> tuple[list[Spot], Unit]:
+    """Full machines, most of whose tasks are of three gangs, and a gang that wants in: what a guess gets wrong."""
+    dice = Random(seed)
+    spots: list[Spot] = []
+    ranks = dict.fromkeys(("", "g1", "g2", "g3"), 0)
+    for number in range(dice.randint(2, 6)):
+        cores = left = dice.randint(3, 8)
+        running: list[Running] = []
+        while left and len(running) < 4 and dice.random() < 0.95:
+            size = min(left, dice.randint(1, 3))
+            left -= size
+            gang, since = dice.choice(("", "", "g1", "g2", "g3")), NOW - dice.randint(0, 9) * 60
+            ranks[gang] += 1
+            name = gang or f"m{number}-{len(running)}"
+            running.append(task(name, size, rank=ranks[gang], gang=bool(gang), running_at=since))
+        spots.append(spot(f"m{number}", cores, *running, rack=dice.choice(("r1", "r2"))))
+    tasks = dice.choice((2, 3, 4))
+    near = dice.choice((Near(), Near(), Near(keep_within="rack"), Near(keep_within="node")))
+    return spots, urgent(dice.randint(1, 4), tasks=tasks, near=near)
 
 
 @st.composite

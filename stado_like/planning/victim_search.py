@@ -2,8 +2,10 @@
 
 The exact answer is a covering problem. For one task that may be anywhere it is asked machine by machine, where few
 sets are worth trying, and is exact but where a machine runs very many small tasks. For a unit with rules about where
-its members are, several good guesses are made, each is thinned out until nobody in it could be spared, and the best is
-taken: what is certain is that no victim is stopped for nothing.
+its members are, several good guesses are made, and each is thinned out until nobody in it could be spared. Then sets
+are tried from the cheapest on, as long as they are cheaper than the best guess: where `SETS_WEIGHED` of them are enough
+to come to it, or to one that makes room, the answer is exact; where there are more, what is certain is that no victim
+is stopped for nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 
 from stado_like.job.ids import AttemptId
 from stado_like.job.terms import Ask
 from stado_like.planning.board import Near, Running, Spot, Unit
+from stado_like.planning.cheapest import cheapest_first
+from stado_like.planning.counts import Counts
 from stado_like.planning.fit import Machine, copies, fits, takes
 from stado_like.planning.leaving import leaving
 from stado_like.planning.packing import kinds_of
@@ -24,7 +28,8 @@ from stado_like.planning.topology import Assigned, Everyone, Seen, assign
 
 SETS_TRIED = 2_000
 """Of one size, on one machine; where there are more, a guess is thinned out instead."""
-SINGLES_TRIED = 64
+SETS_WEIGHED, SETS_PLACED = 4_000, 400
+"""For a unit with rules: so many are weighed by the numbers of members that fit, and so many of those are placed."""
 THINNED_AT_ONCE = 128
 """A set is thinned in so many pieces, then in smaller ones."""
 
@@ -127,12 +132,23 @@ class Search:
         options = self._options(groups)
         guesses = [self._first_enough(options), self._first_enough([(group,) for group in groups])]
         found = [self._thinned(guess) for guess in guesses if guess is not None]
-        best = min(found, key=cost_of, default=None)
-        for group in groups[:SINGLES_TRIED]:
-            if best is not None and cost_of([group]) >= cost_of(best):
+        return self._cheaper(groups, min(found, key=cost_of, default=None))
+
+    def _cheaper(self, groups: Sequence[Group], best: tuple[Group, ...] | None) -> tuple[Group, ...] | None:
+        """The cheapest set that makes room, where it is found before `best` is reached, or too many were tried."""
+        groups, placed = sorted(groups, key=cost_of_one), 0
+        sets = cheapest_first([group.cost[:2] for group in groups])
+        bound = cost_of(best)[:2] if best is not None else (len(groups) + 1, 0.0)
+        members = _Members(self._unit, self._spots, self._seen.everyone)
+        for cost, numbers in islice(sets, SETS_WEIGHED):
+            if cost > bound or placed >= SETS_PLACED:
                 break
-            if self.where([group]) is not None:
-                best = (group,)
+            chosen = tuple(groups[i] for i in numbers)
+            if (best is not None and cost_of(chosen) >= cost_of(best)) or not members.may_fit(chosen):
+                continue
+            placed += 1
+            if self._where(chosen, self._spots) is not None:
+                best, bound = chosen, cost
         return best
 
     def _options(self, groups: Sequence[Group]) -> list[tuple[Group, ...]]:
@@ -203,6 +219,38 @@ class Search:
             if any(fits(then, ask) for ask in asks) or any(one.job == job for one in spot.running):
                 found.append(spot)
         return found
+
+
+class _Members:
+    """How many members of each kind the machines have room for: too few of one, and nothing else need be asked."""
+
+    def __init__(self, unit: Unit, spots: Sequence[Spot], everyone: Everyone) -> None:
+        kinds = kinds_of(unit.members)
+        self._counts = [Counts(kind.ask, len(kind.members), everyone.sorts, {}) for kind in kinds]
+        self._spots = {spot.machine.worker: spot for spot in spots if spot.machine.worker not in unit.avoid}
+        self._now = {worker: self._on(spot.machine) for worker, spot in self._spots.items()}
+        self._lacking = [
+            len(kind.members) - sum(found[i] for found in self._now.values()) for i, kind in enumerate(kinds)
+        ]
+        self._more: dict[tuple[AttemptId, ...], list[int]] = {}
+        """By who is gone from a machine."""
+
+    def _on(self, machine: Machine) -> list[int]:
+        return [count.on(machine) for count in self._counts]
+
+    def may_fit(self, freed: Collection[Group]) -> bool:
+        lacking = list(self._lacking)
+        for worker, gone in _by_machine(freed).items():
+            for i, more in enumerate(self._without(worker, gone) if worker in self._spots else ()):
+                lacking[i] -= more
+        return all(missing <= 0 for missing in lacking)
+
+    def _without(self, worker: str, gone: Sequence[Running]) -> list[int]:
+        who = tuple([one.attempt for one in gone])
+        if who not in self._more:
+            then = self._on(_less(self._spots[worker], gone))
+            self._more[who] = [after - before for after, before in zip(then, self._now[worker], strict=True)]
+        return self._more[who]
 
 
 def cost_of_one(group: Group) -> Cost:
