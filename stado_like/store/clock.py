@@ -8,8 +8,6 @@ much smaller one means that the store's clock was set back (or that ours ran fas
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
-
 from stado_like.ambient import Ambient
 
 SET_BACK_S = 15.0
@@ -56,6 +54,8 @@ class DateHeader:
         said, seconds = self._last
         if said == text:
             return seconds
+        from email.utils import parsedate_to_datetime  # a directory sends no header, and this takes 15 ms to load
+
         try:
             seconds = parsedate_to_datetime(text).timestamp()
         except ValueError:
