@@ -28,7 +28,7 @@ from stado_like.planning.topology import Assigned, Everyone, Seen, assign
 
 SETS_TRIED = 2_000
 """Of one size, on one machine; where there are more, a guess is thinned out instead."""
-SETS_WEIGHED, SETS_PLACED = 4_000, 400
+SETS_WEIGHED, SETS_PLACED = 2_000, 200
 """For a unit with rules: so many are weighed by the numbers of members that fit, and so many of those are placed."""
 THINNED_AT_ONCE = 128
 """A set is thinned in so many pieces, then in smaller ones."""
@@ -138,13 +138,15 @@ class Search:
         """The cheapest set that makes room, where it is found before `best` is reached, or too many were tried."""
         groups, placed = sorted(groups, key=cost_of_one), 0
         sets = cheapest_first([group.cost[:2] for group in groups])
-        bound = cost_of(best)[:2] if best is not None else (len(groups) + 1, 0.0)
+        bound = cost_of(best)[:2] if best is not None else None
         members = _Members(self._unit, self._spots, self._seen.everyone)
         for cost, numbers in islice(sets, SETS_WEIGHED):
-            if cost > bound or placed >= SETS_PLACED:
+            if (bound is not None and cost > bound) or placed >= SETS_PLACED:
                 break
             chosen = tuple(groups[i] for i in numbers)
-            if (best is not None and cost_of(chosen) >= cost_of(best)) or not members.may_fit(chosen):
+            if not members.may_fit(chosen):
+                continue
+            if best is not None and cost == bound and cost_of(chosen) >= cost_of(best):
                 continue
             placed += 1
             if self._where(chosen, self._spots) is not None:
