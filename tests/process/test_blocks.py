@@ -4,8 +4,11 @@ between. Each rank's effects are counted: none runs twice under one number."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,22 @@ pytestmark = pytest.mark.serial
 
 ONE = ("--cpus", "1", "--memory", "2GiB")
 """Room for one block at a time."""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 80 MiB."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("mounting a small file system needs root")
+    place = tmp_path / "tiny"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(place)], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip(f"no small file system can be mounted: {done.stderr.decode()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
 
 
 def blocks(rig: Rig, script: str, *, size: int, block: int, **more: Any) -> JobId:
@@ -354,3 +373,38 @@ def test_tick_finds_nothing_to_mend_beside_a_block(rig: Rig) -> None:
     (rig.folder / "gate").touch()
     all_over(rig, j, 6)
     assert effects(log) == Counter({f"{rank}.1": 1 for rank in range(6)})
+
+
+def test_full_disk_lets_nothing_begin_and_loses_nothing(rig: Rig, tiny: Path) -> None:
+    """Disk full: the agent keeps accepting jobs and failing them."""
+    worker = rig.worker("w1", *ONE, state=tiny / "state")
+    log = rig.folder / "effects"
+    full = f"dd if=/dev/zero of={tiny}/filler bs=64k 2>/dev/null; true"
+    wait = f"[ $RANK.$STADO_ATTEMPT != 1.1 ] || {{ {full}; while [ ! -e {rig.folder}/gate ]; do sleep 0.02; done; }}"
+    j = blocks(rig, f"echo $RANK.$STADO_ATTEMPT >> {log}; {wait}", size=4, block=4)
+    begun(rig, log, "1.1")
+    until(lambda: rig.beat(j, 4), 10, "the block proves life for its task")
+    assert rig.bucket.claim(AttemptId(j, 1, 1)) is None  # what cannot be kept is not claimed
+    (rig.folder / "gate").touch()
+    end = unit_end(rig, j, 4)
+    assert (set(end.carried), end.given_back, end.goes_on) == ({"0", "1"}, (2, 3), None)
+    (tiny / "filler").unlink()
+    found = all_over(rig, j, 4)
+    assert {end.state for _, end in found.values()} == {TaskState.COMPLETED}
+    assert {n for rank, (n, _) in found.items() if rank < 2} == {1}  # others may have been claimed, and not delivered
+    assert max(effects(log).values()) == 1
+    assert worker.process.poll() is None
+
+
+def test_task_that_removes_the_folders_of_its_block_runs_nothing_twice(rig: Rig) -> None:
+    worker = rig.worker("w1", *ONE)
+    log = rig.folder / "effects"
+    attempts = rig.state / "w1" / "attempts"
+    wait = f"[ $RANK.$STADO_ATTEMPT != 1.1 ] || {{ rm -rf {attempts}/*; kill -9 $PPID; exec sleep 1000; }}"
+    j = blocks(rig, f"echo $RANK.$STADO_ATTEMPT >> {log}; {wait}", size=4, block=4)
+    begun(rig, log, "1.1")
+    end = unit_end(rig, j, 4)
+    assert end.given_back == ()  # what was never begun is not known any more
+    all_over(rig, j, 4)
+    assert max(effects(log).values()) == 1
+    assert worker.process.poll() is None

@@ -75,7 +75,7 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
         report.note_done(folder, ours=False)
         return Ending()
     if is_block(read):
-        return _finish_block(bucket, holding, read, facts, rebooted=rebooted)
+        return _finish_block(bucket, holding, read, facts, rebooted=rebooted, vanished=vanished)
     if (is_open := blocks.is_open(bucket, read.a, read.whole)) is not True:
         return None if is_open is None else _as_carried(bucket, holding)  # guard: the block first
     masks = private.masks_of(folder.path, read.terms.secret_refs)
@@ -93,12 +93,12 @@ def finish(bucket: Bucket, holding: Holding, launcher: Launcher, *, rebooted: bo
 
 
 def _finish_block(
-    bucket: Bucket, holding: Holding, read: Read, facts: report.Facts | None, *, rebooted: bool
+    bucket: Bucket, holding: Holding, read: Read, facts: report.Facts | None, *, rebooted: bool, vanished: bool
 ) -> Ending:
     folder = holding.folder
     if facts is None or not facts.record:
         known = facts or _lost(bucket, read, holding, rebooted=rebooted)
-        facts = block_report.finish(bucket, read, folder, known, rebooted=rebooted)
+        facts = block_report.finish(bucket, read, folder, known, hurt=rebooted or vanished)
     made = report.send(bucket, read, folder, report.Composed(facts), mending=True)
     ranks = block_of.ranks_of(read.whole, read.a.rank)
     goes_on = block_report.close_folders(read, folder, ranks, bucket.now())

@@ -14,6 +14,8 @@ that starts meanwhile takes it for what it is.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stado_like.ambient import Ambient
@@ -121,12 +123,22 @@ class RankOn:
         if self._alive is None:
             self._alive = folder.take_alive(ambient=block.ambient)
         if not self._launched:
-            if not folder.create_launch(BY_SUPERVISOR + block.group):
-                raise Conflict(f"{self.a} was launched by another", "Nothing to do: that one goes on.")
-            self._launched = True
+            self._launch()
         folder.write_task(codec.fields_of(self.read.task))
         task, ambient = self.read.task, block.ambient
         keep_claim(folder, self._claim, self._body, self._ask(), task.claimed_boot_s, ambient.boot_id, fsync=task.fsync)
+
+    def _launch(self) -> None:
+        """Raises as `_prepare`."""
+        try:
+            created = self.folder.create_launch(BY_SUPERVISOR + self._block.group)
+        except OSError:
+            with suppress(OSError):  # one without its text, which is our own: made again when there is room
+                os.unlink(f"{self.folder.path}/launch")
+            raise
+        if not created:
+            raise Conflict(f"{self.a} was launched by another", "Nothing to do: that one goes on.")
+        self._launched = True
 
     def _ask(self) -> Ask:
         """The room that was reserved for the block is its own now."""

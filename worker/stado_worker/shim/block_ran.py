@@ -87,7 +87,8 @@ class RanFile:
 
     def __init__(self, unit: AttemptId, ranks: range, folder: AttemptDir) -> None:
         self._unit = unit
-        self._path = folder.path / RAN
+        self._path = f"{folder.path}/{RAN}"
+        self._fd = -1
         self._attempts = folder.path.parent
         self._unwritten = orjson.dumps({"ranks": [ranks.start, ranks.stop]}) + b"\n"
         self._broken = False
@@ -126,23 +127,24 @@ class RanFile:
         if not self._broken:
             with suppress(OSError):
                 self._write()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def folder_of(self, rank: int) -> AttemptDir:
         return rank_folder(self._attempts, self._unit, rank)
 
     def _write(self) -> None:
         self._broken = True
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            written = os.write(fd, self._unwritten)
-        finally:
-            os.close(fd)
+        if self._fd < 0:
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        written = os.write(self._fd, self._unwritten)
         if written < len(self._unwritten):
             raise OSError(f"{self._path} took {written} of {len(self._unwritten)} bytes: the disk is full")
         self._broken = False
         self._unwritten = b""
         for rank in self._tidied:  # their output is in the file now
-            if not remove_if_empty(self.folder_of(rank)):
+            if not remove_if_empty(str(self.folder_of(rank).path)):
                 self.kept.add(rank)
         self._tidied.clear()
 
@@ -155,7 +157,7 @@ def with_output(folder: AttemptDir, end: RankEnd) -> RankEnd:
     """The end with what its record takes along of its output; `log` None where that is uploaded. Raises nothing: an
     output that cannot be read is told as one that was lost."""
     try:
-        size = os.stat(folder.log).st_size
+        size = os.stat(f"{folder.path}/log").st_size
         if not size:
             return replace(end, log=LogTail())
         with folder.log.open("rb") as file:
@@ -184,14 +186,14 @@ def _last_lines(raw: bytes) -> str:
     return said
 
 
-def remove_if_empty(folder: AttemptDir) -> bool:
+def remove_if_empty(path: str) -> bool:
     """Remove the folder of a rank whose output is kept elsewhere, unless the task left something in it."""
     try:
         with suppress(FileNotFoundError):
-            os.rmdir(folder.path / "scratch")
+            os.rmdir(f"{path}/scratch")
         with suppress(FileNotFoundError):
-            os.unlink(folder.log)
-        os.rmdir(folder.path)
+            os.unlink(f"{path}/log")
+        os.rmdir(path)
     except FileNotFoundError:
         return True
     except OSError:

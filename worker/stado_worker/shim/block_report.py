@@ -183,11 +183,12 @@ def _told(read: Read, folder: AttemptDir) -> dict[str, Any]:
 # ---- for a dead supervisor
 
 
-def finish(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, *, rebooted: bool) -> Facts:
-    """The facts with the record of a block whose supervisor is gone, and its whole tree. Raises `StoreUnavailable`."""
+def finish(bucket: Bucket, read: Read, folder: AttemptDir, facts: Facts, *, hurt: bool) -> Facts:
+    """The facts with the record of a block whose supervisor is gone, and its whole tree. `hurt`: what was written last
+    may be gone, with a reboot or with the whole folder. Raises `StoreUnavailable`."""
     ran = read_ran(folder) or Ran()
-    if rebooted:
-        ran = replace(ran, whole=False)  # what was written last may be gone
+    if hurt:
+        ran = replace(ran, whole=False)
     attempts = folder.path.parent
     if ran.begun is not None:
         one = rank_folder(attempts, read.a, ran.begun)

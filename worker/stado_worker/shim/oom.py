@@ -38,6 +38,11 @@ class OomWatch:
         self._count = self._before = self._shared.read() if self._shared is not None else None
         self._looked_s = ambient.boot_s()
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it counts the kills of this task's own group alone."""
+        return self._own is not None
+
     def look(self) -> None:
         """The command lives. What the counter says now may already hold the kill that ends it: so the count before
         the last is compared in the end."""

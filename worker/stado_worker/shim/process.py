@@ -131,11 +131,13 @@ def start(
     group: AttemptGroup | None,
     attempt_id: str,
     ambient: Ambient = REAL,
+    dated: bool = True,
 ) -> Child:
     """Start `command` in a session of its own, nothing on its standard input, both outputs to `log_fd` (opened to
     append).
 
-    With a `group`, the caller must be a member already. Raises CouldNotStart.
+    With a `group`, the caller must be a member already. `dated`: look up when it started, which costs a short task
+    three percent. Raises CouldNotStart.
     """
     host = ambient.host
     check_directory(cwd, host)
@@ -164,7 +166,8 @@ def start(
             fault=StartFault.NOT_EXECUTABLE,
             command_exit=NOT_EXECUTABLE,
         ) from error
-    return Child(popen.pid, process_table.started_ticks(popen.pid), _pidfd(popen.pid), _popen=popen)
+    started = process_table.started_ticks(popen.pid) if dated else None
+    return Child(popen.pid, started, _pidfd(popen.pid), _popen=popen)
 
 
 def _pidfd(pid: int) -> int | None:

@@ -73,6 +73,8 @@ class Runner(Protocol):
 class ProcessRunner:
     """A command of this machine."""
 
+    _dated = True
+
     def __init__(
         self,
         folder: AttemptDir,
@@ -114,7 +116,7 @@ class ProcessRunner:
             ) from error
         try:
             self._opened(self._cwd)
-            self._oom = OomWatch(self._group, self._ambient)
+            self._oom = self._watch()
             self._child = start(
                 self._command,
                 cwd=self._cwd,
@@ -123,10 +125,14 @@ class ProcessRunner:
                 group=self._group,
                 attempt_id=self._folder.attempt_id,
                 ambient=self._ambient,
+                dated=self._dated,
             )
         finally:
             os.close(log_fd)
         self._tree = Tree(self._child, self._group, ambient=self._ambient)
+
+    def _watch(self) -> OomWatch:
+        return OomWatch(self._group, self._ambient)
 
     @property
     def leader(self) -> tuple[int, int | None] | None:
