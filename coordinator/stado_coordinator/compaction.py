@@ -30,14 +30,15 @@ from stado_like.reading.rows import read_over
 from stado_like.store.protocol import Row, list_all
 
 PLACE = "days"
-RESIDENT_EVERY_S, QUIET_EVERY_S, CRON_EVERY_S = 60.0, 600.0, 600.0
-RESIDENT_SPENDS_S, CRON_SPENDS_S = 2.0, 10.0
+RESIDENT_EVERY_S, CRON_EVERY_S = 60.0, 600.0
+QUIET_FIRST_S, QUIET_MOST_S = 600.0, 3_600.0
+RESIDENT_SPENDS_S, CRON_SPENDS_S = 2.0, 5.0
 ROUND_S = 3_600.0
 AT_ONCE = 64
 WORTH_A_PAGE = 13
 QUEUE_ROWS_MOST = 10_000
 PENDING_MOST, PENDING_WORTH, PENDING_S = 20_000, 200, 300.0
-SMALL_BYTES, JOINED_FROM, JOINED_MOST = 128 * 1024, 8, 24
+SMALL_BYTES, JOINED_FROM, JOINED_MOST = 64 * 1024, 8, 16
 GOING_FIRST_S, GOING_MOST_S, GOING_REMEMBERED = 60.0, 3_600.0, 200_000
 T = TypeVar("T")
 UNREADABLE = (BadRecord, KeyError, TypeError, AttributeError, ValueError)
@@ -59,7 +60,9 @@ class Compaction:
         self._whole = False
         """This round began in this process, at the first key."""
         self._lively = False
-        """Something was found in this round, or went on."""
+        """Something was found in this round."""
+        self._quiet_s = 0.0
+        """How long a round waits after one that found nothing."""
 
     def is_due(self, bucket: Bucket, places: dict[str, Any], *, resident: bool) -> bool:
         """A resident writes a minute after its start. Ticks that start anew each time go by what the last one left."""
@@ -74,9 +77,7 @@ class Compaction:
             return not first
         return False
 
-    def step(
-        self, bucket: Bucket, places: dict[str, Any], going: Container[JobId], *, resident: bool, idle: bool
-    ) -> Counter[str]:
+    def step(self, bucket: Bucket, places: dict[str, Any], going: Container[JobId], *, resident: bool) -> Counter[str]:
         """Go on through `jobs/`, and write what is worth a file. Raises `StoreError`: all but the place is kept."""
         bucket = Bucket(bucket.store, ambient=bucket.ambient, budget_s=bucket.budget_s)  # its ends are not read again
         did = Counter[str]()
@@ -84,8 +85,7 @@ class Compaction:
         until_s = now_s + (RESIDENT_SPENDS_S if resident else CRON_SPENDS_S)
         self._queued = None
         most_pages = max(1, round(self._pages_before * RESIDENT_EVERY_S / ROUND_S)) if resident else 1_000
-        self._due_s = now_s + (RESIDENT_EVERY_S if self._lively or not idle else QUIET_EVERY_S)
-        self._lively = self._lively or not idle
+        self._due_s = now_s + RESIDENT_EVERY_S
         over = False
         for _ in range(most_pages):
             over = self._page(bucket, places, going, until_s, did)
@@ -93,6 +93,8 @@ class Compaction:
                 break
         self._flush(bucket, did, everything=over or not resident)
         if over:
+            self._quiet_s = 0.0 if self._lively else min(max(2 * self._quiet_s, QUIET_FIRST_S), QUIET_MOST_S)
+            self._due_s = now_s + max(self._quiet_s, RESIDENT_EVERY_S)
             self._end_round(bucket, did)
         self._join(bucket, did)
         return +did

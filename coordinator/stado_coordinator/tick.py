@@ -126,7 +126,7 @@ class Tick:
         try:
             if self.lock.still_ours():
                 going = known_to_go_on(world)
-                did = self._compaction.step(self.bucket, places, going, resident=self._resident, idle=report.is_idle)
+                did = self._compaction.step(self.bucket, places, going, resident=self._resident)
                 report.passes["days"] = did
                 self._tell("days", did, report)
         except StoreError as failed:

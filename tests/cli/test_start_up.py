@@ -66,7 +66,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     bucket = Bucket(open_store(url))
     for number in range(20):
         run(bucket, attempt(build.submit(bucket, f"job-{number}")))
-    assert Compaction().step(bucket, {}, (), resident=False, idle=False)["rows"] == 20
+    assert Compaction().step(bucket, {}, (), resident=False)["rows"] == 20
     monkeypatch.setenv("STADO_STORE", url)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return url

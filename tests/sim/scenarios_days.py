@@ -69,7 +69,7 @@ def _one_deleted(play: Play, hand: Hand) -> None:
 
 def write_day_files(play: Play, hand: Hand) -> None:
     """All of `jobs/`, by somebody who knows nothing of what goes on."""
-    Compaction().step(hand.bucket, {}, (), resident=False, idle=False)
+    Compaction().step(hand.bucket, {}, (), resident=False)
 
 
 SCENES: tuple[Scene, ...] = (

@@ -22,7 +22,7 @@ def job_that_is_to_be_retried_is_in_no_day_file() -> None:
         hand = play.hand("w1")
         scene._take(play, hand)
         hand.end(scene._attempt(hand), Cause.FAILURE)
-        Compaction().step(play.bucket("tick"), {}, (), resident=False, idle=False)
+        Compaction().step(play.bucket("tick"), {}, (), resident=False)
 
 
 def bucket_that_was_emptied_and_used_again_is_not_told_by_old_day_files() -> None:
