@@ -219,6 +219,11 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     return Settings(**values, config_file=str(path), secrets=secrets, origins=origins)
 
 
+def ticks_kept_in(settings: Settings) -> Path | None:
+    """Where ticks of this machine keep for the next one what never changes; None where the settings say no."""
+    return Path(settings.state_dir).expanduser() / ".ticks" if settings.cache else None
+
+
 def settings_file(environ: Mapping[str, str]) -> Path:
     """Where the settings file is, or would be."""
     if environ.get("STADO_CONFIG"):

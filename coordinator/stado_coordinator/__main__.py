@@ -12,7 +12,7 @@ from types import FrameType
 
 from stado_coordinator.coordinator import Coordinator
 from stado_like.bucket.bucket import Bucket
-from stado_like.config import load
+from stado_like.config import load, ticks_kept_in
 from stado_like.errors import StadoError
 from stado_like.store.url import open_store
 
@@ -32,14 +32,15 @@ def main() -> int:
     signal.signal(signal.SIGINT, end)
     flags = {"store": sys.argv[1]} if len(sys.argv) > 1 else {}
     try:
-        store = open_store(load(flags).store)
+        settings = load(flags)
+        store = open_store(settings.store)
     except StadoError as error:
         _log(f"Error: {error.message}")
         if error.next_step:
             _log(error.next_step)
         return int(error.exit_code)
     try:
-        Coordinator(Bucket(store), log=_log).run(lambda: bool(ended))
+        Coordinator(Bucket(store), log=_log, cache=ticks_kept_in(settings)).run(lambda: bool(ended))
     finally:
         store.close()
     return 0

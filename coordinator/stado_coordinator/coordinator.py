@@ -8,6 +8,7 @@ itself, and it lists only every half minute unless the bell rings.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from stado_coordinator.report import Report
 from stado_coordinator.tick import Log, Tick
@@ -31,6 +32,7 @@ class Coordinator:
         interval_s: float = INTERVAL_S,
         poll_s: float = POLL_S,
         log: Log | None = None,
+        cache: Path | None = None,
     ) -> None:
         self._bucket = bucket
         self._interval_s = interval_s
@@ -38,7 +40,7 @@ class Coordinator:
         self._log: Log = log or (lambda line: None)
         self._said = ""
         self._bell = Listener(bucket)
-        self.tick = Tick(bucket, resident=True, log=self._log)
+        self.tick = Tick(bucket, resident=True, log=self._log, cache=cache)
         self.last: Report | None = None
 
     def step(self) -> Report | None:

@@ -9,18 +9,23 @@ from an answer that did not come.
 from __future__ import annotations
 
 import copy
+import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from stado_coordinator.compaction import Compaction, known_to_go_on
 from stado_coordinator.lock import Lock
+from stado_coordinator.purse import Purse
 from stado_coordinator.report import Report
 from stado_coordinator.waits import Waits
 from stado_like.bucket.apply import Did, apply, describe
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.load_board import with_queue
 from stado_like.bucket.load_world import Memory, load_world
+from stado_like.bucket.sweeping import with_sweep
 from stado_like.bucket.tick_report import write_report
 from stado_like.errors import StadoError, StoreError
 from stado_like.job import keys
@@ -42,19 +47,41 @@ def _silent(line: str) -> None:
     """Nobody asked for a log."""
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """A look makes a million small objects that all live to its end, and none in circles: searching them for garbage,
+    over and over, is a third of what a long queue costs."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class Tick:
     """The tick of one store. `step()` runs it once; an object kept between steps remembers what saves requests.
 
     `resident`: ticks follow each other within seconds, so what others are just doing is left to them for five seconds,
     slow listings are made once a minute, and reports are written when they change. `reap_now`: a person overrides the
-    brake.
+    brake. `cache`: a directory of this machine where one process keeps for the next what never changes.
     """
 
-    def __init__(self, bucket: Bucket, *, resident: bool = False, reap_now: bool = False, log: Log = _silent) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        *,
+        resident: bool = False,
+        reap_now: bool = False,
+        log: Log = _silent,
+        cache: Path | None = None,
+    ) -> None:
         self.meter = Meter()
         self.bucket = Bucket(MeteredStore(bucket.store, self.meter), ambient=bucket.ambient, budget_s=bucket.budget_s)
         self.lock = Lock(self.bucket)
-        self.memory = Memory()
+        self.memory = Memory.kept_in(cache, bucket.ambient.boot_id)
+        self.bucket.kept_ends = self.memory.cache
         self._waits = Waits()
         self._compaction = Compaction()
         self._noted_s = -RESIDENT_NOTES_S
@@ -73,6 +100,7 @@ class Tick:
             report.requests = (self.meter.snapshot() - before).as_json()
             if not report.superseded:
                 self._leave(report)
+            self.memory.cache.save()
         finally:
             why = self.lock.release()
             if why:
@@ -81,10 +109,16 @@ class Tick:
 
     def look(self) -> tuple[World, Plan]:
         """What the next tick would do, without doing it; takes no lock and writes nothing."""
+        with _uncollected():
+            return self._look()
+
+    def _look(self) -> tuple[World, Plan]:
+        self.memory.cache.open(self.bucket)
         young_s = RESIDENT_YOUNG_S if self._resident else 0.0
         slow_s = RESIDENT_SLOW_S if self._resident else 0.0
-        world = load_world(self.bucket, self.memory, young_s=young_s, slow_every_s=slow_s)
+        world = load_world(self.bucket, self.memory, young_s=young_s)
         world = with_queue(self.bucket, self.memory, world)
+        world = with_sweep(self.bucket, self.memory, world, young_s=young_s, slow_every_s=slow_s)
         return world, plan(world, reap_now=self._reap_now, settling_s=young_s)
 
     def _run(self) -> Report:
@@ -137,7 +171,10 @@ class Tick:
         counts: Counter[str] = Counter()
         report.passes[name] = counts
         unanswered = 0
+        purse = Purse(self.meter)
         for number, action in enumerate(actions):
+            if not purse.pays(action):
+                continue
             if not self.lock.still_ours():
                 return False
             if isinstance(action, BrakePulled):
@@ -154,6 +191,8 @@ class Tick:
             except Exception as raised:  # one record must never stop the loop, whatever is wrong with it
                 self._set_aside(report, action, f"{type(raised).__name__}: {raised}")
                 continue
+            finally:
+                purse.settle(action)
             counts.update(did.counts)
             report.notes.extend(did.notes)
             if did.deferred:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop
 
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
@@ -20,6 +21,7 @@ from stado_like.job.states import JobState
 from stado_like.job.terms import Terms
 from stado_like.job.waits import Waiting
 from stado_like.planning.placing import Placing
+from stado_like.planning.placing import Waiting as Reason
 from stado_like.planning.queue import Queue
 from stado_like.planning.world import LyingEntry
 from stado_like.reading import waiting
@@ -43,21 +45,26 @@ class Waits:
         """What the plan itself says of what waits, the head of the queue first, where it changed. Raises
         `StoreError`."""
         noted, now = Counter[str](), bucket.now()
-        told = {**queue.said, **{j: one.reason for j, one in placing.waiting.items()}}
-        order = sorted(told, key=lambda j: (not _is_head(placing, j), queue.first[j][1] if j in queue.first else now))
-        for j in order:
-            if noted["noted"] >= NOTED_A_TICK:
-                break
-            if j not in queue.first or now - queue.first[j][1] < WAITED_S:
-                continue
-            a = queue.first[j][0]
+        heads = {j for j, one in placing.waiting.items() if one.headline}
+        told: dict[JobId, str | Reason] = {**queue.said, **placing.waiting}
+        # Of a hundred thousand that wait the first few are wanted: a heap, not an order of all.
+        order = [
+            (j not in heads, first[1], j)
+            for j in told
+            if (first := queue.first.get(j)) is not None and now - first[1] >= WAITED_S
+        ]
+        heapify(order)
+        while order and noted["noted"] < NOTED_A_TICK:
+            j = heappop(order)[2]
+            a, said = queue.first[j][0], told[j]
+            reason = said if isinstance(said, str) else said.reason
             try:
                 known = self.standing.get(j) or self._read_standing(bucket, j)
             except UNREADABLE:
                 continue
-            if known is not None and _says_it(known, a, told[j], now):
+            if known is not None and _says_it(known, a, reason, now):
                 continue
-            hint = _next(known[0] if known else None, a, told[j], now)
+            hint = _next(known[0] if known else None, a, reason, now)
             self._put(bucket, j, _with_quota(hint, placing.quota.get(j, ""), now), now)
             noted["noted"] += 1
         return +noted
@@ -122,10 +129,6 @@ class Waits:
             return None
         self.standing[j] = (found.record, found.last_modified)
         return self.standing[j]
-
-
-def _is_head(placing: Placing, j: JobId) -> bool:
-    return j in placing.waiting and placing.waiting[j].headline
 
 
 def _with_quota(hint: Waiting, numbers: str, now: float) -> Waiting:

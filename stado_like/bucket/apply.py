@@ -16,6 +16,7 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, commit, compose, how_it_was_lost
 from stado_like.bucket.load_world import Memory, Mending
 from stado_like.bucket.look import look_again
+from stado_like.bucket.tick_cache import landed, looked_at, over
 from stado_like.errors import BadRecord
 from stado_like.job import codec, keys, reasons
 from stado_like.job.budget import Ended
@@ -74,7 +75,7 @@ def apply(bucket: Bucket, action: Action, memory: Memory) -> Did:
         case DropSpent():
             return _drop_spent(bucket, action)
         case SweepEntry():
-            return _sweep_entry(bucket, action)
+            return _sweep_entry(bucket, action, memory)
         case DropOrder():
             return _drop_order(bucket, action)
         case ReleaseGroup() | GiveUp() | ReleaseWaiter() | EndChild() | EndLate():
@@ -183,7 +184,7 @@ def _drop_spent(bucket: Bucket, action: DropSpent) -> Did:
     return _counted("spent", 1)
 
 
-def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
+def _sweep_entry(bucket: Bucket, action: SweepEntry, memory: Memory) -> Did:
     """Whoever claims an entry finds out in its gate that it came too late: a submitter that slept while its job was
     cancelled, a request that arrived after its job was over. Of an entry that only a placement may start, or that no
     worker fits, nobody ever does."""
@@ -197,7 +198,10 @@ def _sweep_entry(bucket: Bucket, action: SweepEntry) -> Did:
         return _counted("orphans", 1)
     end = bucket.end(a) if ended else None
     if end is None:
-        return _counted("queued", int(awaited.move_left(bucket, a, key)))
+        moved = awaited.move_left(bucket, a, key)
+        if not moved:
+            memory.cache.marks.mark([looked_at(key, bucket.now())])
+        return _counted("queued", int(moved))
     settle.settle(bucket, a, end, queue_key=key, mending=True)
     return _counted("spent", 1)
 
@@ -339,19 +343,18 @@ def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
     """Look after a job of open/, as often as it is worth the requests.
 
     The ranks of a large job are gone through once a minute, and less often while nothing is found. In between it is
-    only asked whether all tasks are over: when nobody holds any, at once after the last holder let go, else every half
-    minute.
+    only asked whether all tasks are over: when nobody holds any and none waits, at once after the last holder let go,
+    else every half minute.
     """
     now_s = bucket.ambient.boot_s()
-    last = memory.mended.get(action.job)
+    last = memory.last_mending(action.job)
     ranks = last is None or now_s - last.ranks_at >= last.ranks_wait_s
-    if (
-        last is not None
-        and not ranks
-        and (action.claimed or (not last.had_claims and now_s - last.looked_at < LOOK_AGAIN_S))
-    ):
-        memory.mended[action.job] = replace(last, had_claims=bool(action.claimed))
-        return Did()
+    if last is not None and not ranks:
+        lately = action.waiting or now_s - last.looked_at < LOOK_AGAIN_S
+        if action.claimed or (not last.had_claims and lately):
+            memory.note_mending(action.job, replace(last, had_claims=bool(action.claimed)))
+            return Did()
+    known = memory.jobs.seen(action.job)
     places = (memory.cursors if memory.cursors is not None else {}).setdefault("ranks", {})
     name = str(action.job)
     done = mend.mend_job(
@@ -362,6 +365,7 @@ def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
         waiting=action.waiting,
         cursor=int(places.get(name, 0)),
         ranks=ranks,
+        known=known.job if known is not None else None,
     )
     places[name] = done.cursor
     if done.over or not done.cursor:
@@ -369,7 +373,7 @@ def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
     if done.over:
         memory.mended.pop(action.job, None)
     else:
-        memory.mended[action.job] = _mended(last, now_s, ranks, done, bool(action.claimed))
+        memory.note_mending(action.job, _mended(last, now_s, ranks, done, bool(action.claimed)))
     counts = Counter({"looked": 1, "queued": len(done.queued), "over": int(done.over)})
     return Did(counts, [f"{name}: {note}" for note in done.notes])
 
@@ -383,7 +387,13 @@ def _mended(last: Mending | None, now_s: float, ranks: bool, done: mend.Mended, 
 
 
 def _sweep(bucket: Bucket, action: SweepJob, memory: Memory) -> Did:
-    done = mend.sweep_job(bucket, action.job)
+    if action.on_queue:
+        known = memory.jobs.known(bucket, action.job)
+        if known is not None and not known.terms.watched:
+            return Did(Counter({"looked": 1}))  # one task, which waits where everybody looks
+    done = mend.sweep_job(bucket, action.job, action.ended)
     if done.over:
-        memory.settle(action.job, action.since)
+        memory.cache.marks.mark([over(action.job, action.since)])
+    elif done.landed is not None:
+        memory.cache.marks.mark([landed(done.landed, bucket.now())])
     return Did(Counter({"looked": 1, "queued": len(done.queued)}), [f"{action.job}: {note}" for note in done.notes])

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from stado_like.bucket import generations, holding
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.queue_memory import Known, QueueMemory
+from stado_like.bucket.known_jobs import Known
+from stado_like.bucket.queue_memory import QueueMemory
 from stado_like.errors import BadRecord
 from stado_like.job.broadcast import Held
 from stado_like.job.ids import AttemptId

@@ -15,11 +15,12 @@ from typing import Any
 
 from stado_like.bucket import entries, gang
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.queue_memory import Known, QueueMemory
+from stado_like.bucket.known_jobs import Known
+from stado_like.bucket.queue_memory import QueueMemory
 from stado_like.errors import BadRecord
 from stado_like.job import demands, keys
 from stado_like.job.ids import AttemptId, JobId
-from stado_like.job.keys import Entry
+from stado_like.job.keys import Entry, Envelope
 from stado_like.job.records import Entry as EntryRecord
 from stado_like.job.split import undecided
 from stado_like.job.terms import Ask, Terms
@@ -36,6 +37,7 @@ MOVES_A_BOARD = 500
 RATHER_ELSEWHERE_S = 30.0
 """For so long a gang's next placement waits for machines other than those that failed it."""
 NEAR_NOTHING = Near()
+NOBODY: frozenset[str] = frozenset()
 
 Lying = tuple[Entry, float]
 """An entry, and when it was written."""
@@ -72,13 +74,16 @@ class Reader:
     jobs_left: int = JOBS_A_BOARD
     bodies_left: int = BODIES_A_BOARD
     unusable: set[JobId] = field(default_factory=set)
+    kinds: dict[int, tuple[Envelope, Ask, bool]] = field(default_factory=dict)
+    """By the terms that a kind of jobs shares, which live as long as its jobs are known: the envelope, the ask where
+    they may run, and whether only a tick starts them."""
 
     def known(self, a: AttemptId) -> Known | None:
         """None: the job is gone, or cannot be used (it is set aside). Raises `StoreUnavailable`."""
         if a.job in self.unusable:
             return None
         try:
-            known = self.memory.known(self.bucket, a.job)
+            known = self.memory.jobs.known(self.bucket, a.job)
         except BadRecord as bad:
             self.found.set_aside.append(SetAside(str(a.job), bad.message))
             known = None
@@ -89,14 +94,56 @@ class Reader:
     # ---- what only a placement may start
 
     def held(self, lying: list[Lying]) -> None:
+        """What is known at once; of the rest as many jobs as may be read for one board, the others with the next."""
+        seen, plain = self.memory.jobs.seen, self._plain
+        others: list[Lying] = []
+        for one in lying:
+            if one[0].attempt in self.passed_over:
+                continue
+            known = seen(one[0].attempt.job)
+            if known is not None and known.is_plain:
+                plain(*one, known)
+            else:
+                others.append(one)
+        unread = dict.fromkeys(entry.attempt.job for entry, _ in others if seen(entry.attempt.job) is None)
+        late = set(list(unread)[self.jobs_left :])
+        self.memory.jobs.read(self.bucket, (j for j in unread if j not in late))
+        self._others([one for one in others if one[0].attempt.job not in late])
+
+    def _plain(self, entry: Entry, since: float, known: Known) -> None:
+        """One of very many of a kind: what follows from the kind is found once."""
+        kind = self.kinds.get(id(known.terms))
+        if kind is None:
+            terms = known.terms
+            placed = bool(terms.held) or self._has_quota(terms.workspace)
+            kind = keys.envelope(terms.ask), self._in_pools(terms.ask, terms.workspace), placed
+            self.kinds[id(terms)] = kind
+        envelope, ask, placed = kind
+        a, terms = entry.attempt, known.terms
+        if a.rank:
+            return
+        if entry.envelope != envelope:
+            self.found.misplaced.append(Misplaced(entry.key, a, ""))
+        elif placed:
+            unit = Unit(
+                a.job,
+                (Member(a, ask),),
+                terms.priority,
+                known.created_ms,
+                near=NEAR_NOTHING,
+                time_limit_s=terms.time_limit_s,
+                waiting_since=since,
+                avoid=frozenset(self.given.get(str(a), ())) if self.given else NOBODY,
+            )
+            self._add(entry, since, unit, entry.key)
+        elif len(self.found.misplaced) < MOVES_A_BOARD:
+            self.found.misplaced.append(Misplaced(entry.key, a, keys.QUEUED_OPEN))
+
+    def _others(self, lying: list[Lying]) -> None:
         for entry, since in lying:
             a = entry.attempt
-            if a in self.passed_over or a.job in self.found.gangs:
+            if a.job in self.found.gangs:
                 continue
-            if a.job not in self.memory.jobs and a.job not in self.unusable:
-                if self.jobs_left <= 0:
-                    continue  # its turn comes with the next boards
-                self.jobs_left -= 1
             known = self.known(a)
             if known is None or a.rank >= known.terms.units or self._awaits(known.terms, a):
                 continue
@@ -131,7 +178,7 @@ class Reader:
             job=a.job,
             members=(Member(a, self._in_pools(terms.ask, terms.workspace)),),
             priority=terms.priority,
-            created_ms=known.job.created_ms,
+            created_ms=known.created_ms,
             near=near_of(resources) if known.terms.several else NEAR_NOTHING,
             time_limit_s=terms.time_limit_s,
             waiting_since=since,
@@ -227,6 +274,9 @@ class Reader:
 
     def _open_one(self, entry: Entry, since: float) -> Unit | None:
         envelope, inside = entry.envelope, self.memory.entries.get(entry.key)
+        cache, mark = self.memory.jobs.cache, repr(since)
+        if inside is None and (kept := cache.body(EntryRecord, entry.key, mark)) is not None:
+            inside = self.memory.entries[entry.key] = entries.ask_in(kept), kept.time_limit_s
         if inside is None and (envelope.picky or self.busy):
             if self.bodies_left <= 0:
                 return None  # the rest with the next boards
@@ -240,6 +290,7 @@ class Reader:
                 return None  # claimed since it was listed
             inside = entries.ask_in(found.record), found.record.time_limit_s
             self.memory.entries[entry.key] = inside
+            cache.keep_body(entry.key, mark, found.record)
         ask, limit_s = inside or (Ask(envelope.cores * 1000, envelope.mib * keys.MIB, envelope.gpus), None)
         return Unit(
             job=entry.attempt.job,
@@ -259,7 +310,7 @@ class Reader:
 def _counts(known: Known, a: AttemptId) -> bool:
     """Whether the rank is one that a plan looks at: while a total is not split, only those whose number is open. The
     ranks of the other groups follow from it."""
-    return known.terms.shaped or known.terms.group_of(a.rank).name in undecided(known.job.document)
+    return known.terms.shaped or known.terms.group_of(a.rank).name in undecided(known.document)
 
 
 def in_pools(ask: Ask, workspace: Workspace | None) -> Ask:
@@ -271,7 +322,7 @@ def in_pools(ask: Ask, workspace: Workspace | None) -> Ask:
 
 def resources_of(known: Known, rank: int) -> Mapping[str, Any]:
     """What the template of a rank requests."""
-    spec = known.job.document["spec"]
+    spec = known.document["spec"]
     named = spec.get("task_groups") or ()
     at = next((i for i, group in enumerate(known.terms.groups) if rank in group.ranks), 0)
     template = named[at]["task_template"] if named else spec["task_template"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from stado_like.ambient import REAL, Ambient
+from stado_like.bucket.kept_ends import KeptEnds
 from stado_like.job import blocks, codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim, End, Final, Heartbeat, Job, Stop, Tombstone, Verdict
@@ -48,6 +49,7 @@ class Bucket:
         self.ambient = ambient
         self.budget_s = budget_s
         self._ends: dict[str, End] = {}
+        self.kept_ends: KeptEnds | None = None
         self._terms: dict[str, tuple[Job, Terms]] = {}
         self._blocks: dict[JobId, Terms | None] = {}
 
@@ -107,6 +109,8 @@ class Bucket:
         """The end of an attempt, also where the end of its block tells it."""
         key = keys.end(a)
         known = self._ends.get(key)
+        if known is None and self.kept_ends is not None:
+            known = self.kept_ends.end(key)
         if known is None:
             known = self._read_end(a, key)
             if known is not None:
@@ -135,6 +139,8 @@ class Bucket:
         if len(self._ends) >= ENDS_REMEMBERED:
             self._ends.clear()
         self._ends[key] = end
+        if self.kept_ends is not None:
+            self.kept_ends.keep_end(key, end)
 
     def forget(self, j: JobId) -> None:
         """A deleted job's ends: its keys may be gone."""

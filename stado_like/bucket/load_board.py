@@ -10,7 +10,7 @@ set aside, and the rest goes on.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -19,8 +19,9 @@ from stado_like.bucket import holding, ordered_place, pausing
 from stado_like.bucket.board_spots import Promise, spots
 from stado_like.bucket.board_units import Lying, Reader
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.known_jobs import Known
 from stado_like.bucket.load_world import Memory, Reading
-from stado_like.bucket.queue_memory import Known, given_of, unsplit_of
+from stado_like.bucket.queue_memory import given_of, unsplit_of
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.held_room import Holds
@@ -71,7 +72,9 @@ def with_queue(
         queue = loading.queue()
     except StoreError as failed:
         return replace(world, unread={**world.unread, "place": failed.message})
-    return replace(world, queue=queue, set_aside=(*world.set_aside, *loading.reading.set_aside))
+    return replace(
+        world, queue=queue, on_queue=loading.on_queue(), set_aside=(*world.set_aside, *loading.reading.set_aside)
+    )
 
 
 def load_board(bucket: Bucket, memory: Memory, world: World) -> Board:
@@ -155,6 +158,15 @@ class _Loading:
             tended=tended,
         )
 
+    def on_queue(self) -> dict[JobId, dict[int, int]]:
+        """Of the jobs in open/, which ranks lie there."""
+        opened = {one.job for one in self.world.open_jobs}
+        found: defaultdict[JobId, dict[int, int]] = defaultdict(dict)
+        for a in self.memory.queue.seen if opened else ():
+            if a.job in opened:
+                found[a.job][a.rank] = max(a.n, found[a.job].get(a.rank, 0))
+        return found
+
     # ---- listings
 
     def _rows(self, room: str, prefix: str) -> list[tuple[Row, float]]:
@@ -181,6 +193,7 @@ class _Loading:
                 found.append((keys.parse_entry(key), written_at))
             except BadRecord as bad:
                 self.reading.set_aside.append(SetAside(key, bad.message))
+        self.memory.queue.seen += [entry.attempt for entry, _ in found]
         return found
 
     def _bodies(self, room: str, prefix: str, kind: type[R], parse: Callable[[str], str]) -> dict[str, R]:
@@ -198,7 +211,9 @@ class _Loading:
 
     def _orders(self) -> list[Given]:
         found = []
-        for row, now in self._rows("inbox", keys.INBOX):
+        rows = self._rows("inbox", keys.INBOX)
+        self.memory.queue.inbox = [row for row, _ in rows]
+        for row, now in rows:
             try:
                 parsed = keys.parse_order(row.key)
             except BadRecord as bad:

@@ -1,8 +1,8 @@
 """The reads of a tick: bucket -> `World`, with care about what an answer proves.
 
 A listing shows who is there, never who is not; a read that failed is kept as "unread" or "unknown" with its reason.
-What a listing's row shows unchanged is not read again: `Memory` keeps bodies by key and etag for as long as the process
-lives, and the places where the slow sweeps go on. A tick that starts with an empty memory is right, it only asks more.
+What a listing's row shows unchanged is not read again: `Memory` keeps bodies by key and etag, and the places where the
+slow sweeps go on (`sweeping`). A tick that starts with an empty memory is right, it only asks more.
 """
 
 from __future__ import annotations
@@ -13,38 +13,33 @@ from typing import Any, TypeVar
 
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.look import look_at, ttl_of
+from stado_like.bucket.look import look_at
 from stado_like.bucket.tick_memory import Memory as Memory
 from stado_like.bucket.tick_memory import Mending as Mending
 from stado_like.errors import BadRecord, NewerRecord, StoreError
 from stado_like.job import codec, keys
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Capacity, Claim, Observed
+from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
 from stado_like.planning import liveness
 from stado_like.planning.groups import Gathering
-from stado_like.planning.world import Broadcast, Held, Look, LyingEntry, OpenJob, SetAside, SweptJob, World
+from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, World
 from stado_like.store.protocol import Page, Row, Stat, Unchanged
 
-SWEPT_A_TICK = 50
-ENTRIES_A_TICK = 50
-LYING_S = 600.0
 LONG_QUEUE_FOR = 20
-PLACE_LIES_S = 180.0
-"""An order to start holds for two minutes; then it is no more than in the way."""
-WAITING_S = 20.0
 HEADS_AT_ONCE = 64
 TTLS_REMEMBERED = 10_000
 
 R = TypeVar("R")
 
 
-def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_every_s: float = 0.0) -> World:
-    """Read everything that a plan needs. Raises nothing for a failed read: the view says what it could not see.
-
-    `young_s`: rows of jobs/ and open/ younger than this are left to their submitter. `slow_every_s`: how often the
-    pages of jobs/ and queued/open are worth a listing.
+def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0) -> World:
+    """Read what a plan needs beside the board and the sweep. Raises nothing for a failed read: the view says what it
+    could not see. `young_s`: rows of open/ younger than this are left to their submitter.
     """
     reading = Reading(bucket, memory)
+    reading.cursors()
+    memory.queue.forget_listings()
     held = reading.claims()
     broadcasts, silent = reading.broadcasts(wanted=bool(held))
     looks = reading.looks(held, broadcasts, silent)
@@ -57,24 +52,10 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     now = bucket.now()
     opened_long = tuple(one for one in opened if now - one.since >= young_s)
     judged = {j for j, rank in cancels if rank is None}
-    seen = watched.look(bucket, [one.job for one in opened_long if one.job not in judged], memory.watching)
+    seen = watched.look(bucket, [one.job for one in opened_long if one.job not in judged], memory.watching, memory.jobs)
     reading.unread.update(seen.unread)
     reading.set_aside.extend(SetAside(*one) for one in seen.set_aside)
     gatherings = reading.gatherings(opened_long, judged)
-    queued: tuple[keys.Entry, ...] = ()
-    entries: tuple[tuple[LyingEntry, float], ...] = ()
-    swept: tuple[SweptJob, ...] = ()
-    orders: tuple[keys.Order, ...] = ()
-    if memory.slow_at is None or bucket.ambient.boot_s() - memory.slow_at >= slow_every_s:
-        reading.cursors()
-        queued = reading.page("queued", keys.QUEUED_OPEN, 1000, lambda row: keys.parse_entry(row.key)) if held else ()
-        entries = reading.page("entries", keys.QUEUED, ENTRIES_A_TICK, _entry)
-        lying = reading.parsed("orders", keys.INBOX, lambda row: (keys.parse_order(row.key), row.last_modified))
-        orders = tuple(one for one, since in lying if one.kind == "stop" or now - since > PLACE_LIES_S)
-        swept = reading.page(
-            "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
-        )
-        memory.slow_at = bucket.ambient.boot_s()
     observed = reading.observed()
     if "open" not in reading.unread:
         _forget_jobs(memory, {one.job for one in opened})
@@ -84,17 +65,12 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
         broadcasts=broadcasts,
         later=later,
         cancels=cancels,
-        open_jobs=opened_long,
+        open_jobs=tuple(_looked_after(memory, one) for one in opened_long),
         young=len(opened) - len(opened_long),
         gatherings=gatherings,
         waiters=tuple(seen.waiters),
         children=tuple(seen.children),
         late=tuple(seen.late),
-        swept=tuple(one for one in swept if now - one.since >= young_s and memory.settled.get(one.job) != one.since),
-        queued=queued,
-        lying=tuple(one for one, since in entries if now - since >= LYING_S),
-        waiting=tuple(one for one, since in entries if now - since >= WAITING_S),
-        orders=orders,
         observed=observed,
         armed_here_s=_armed_here(bucket, memory, observed, looks),
         unread=reading.unread,
@@ -103,8 +79,9 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0, slow_eve
     )
 
 
-def _entry(row: Row) -> tuple[LyingEntry, float]:
-    return LyingEntry(row.key, keys.attempt_of_entry(row.key)), row.last_modified
+def _looked_after(memory: Memory, one: OpenJob) -> OpenJob:
+    last = memory.last_mending(one.job)
+    return replace(one, looked_at=last.looked_at, had_claims=last.had_claims) if last is not None else one
 
 
 def _forget_jobs(memory: Memory, opened: set[JobId]) -> None:
@@ -167,9 +144,9 @@ class Reading:
             return []
 
     def parsed(self, room: str, prefix: str, parse: Callable[[Row], R]) -> tuple[R, ...]:
-        return self._parse((row for row, _ in self.rows(room, prefix)), parse)
+        return self.parse((row for row, _ in self.rows(room, prefix)), parse)
 
-    def _parse(self, rows: Iterable[Row], parse: Callable[[Row], R]) -> tuple[R, ...]:
+    def parse(self, rows: Iterable[Row], parse: Callable[[Row], R]) -> tuple[R, ...]:
         found = []
         for row in rows:
             try:
@@ -183,6 +160,10 @@ class Reading:
         known = self.memory.bodies.get(row.key)
         if known is not None and known[0] == row.etag:
             return known[1]  # type: ignore[no-any-return]
+        kept = self.memory.cache.body(kind, row.key, row.etag)
+        if kept is not None:
+            self.memory.bodies[row.key] = (row.etag, kept)
+            return kept
         try:
             found = self.bucket.read(kind, row.key)
         except BadRecord as bad:
@@ -191,6 +172,8 @@ class Reading:
         if found is None:
             return None
         self.memory.bodies[row.key] = (row.etag, found.record)
+        if kind is not Capacity:  # said anew every twenty seconds
+            self.memory.cache.keep_body(row.key, row.etag, found.record)
         return found.record
 
     def claims(self) -> list[Held]:
@@ -279,7 +262,9 @@ class Reading:
         if known is None:
             if len(self.memory.ttls) >= TTLS_REMEMBERED:
                 self.memory.ttls.clear()
-            known = self.memory.ttls[a] = ttl_of(self.bucket, a)
+            of = self.memory.jobs.known(self.bucket, a.job)
+            known = float(of.terms.for_rank(a.rank).ttl_s if of is not None else DEFAULT_HEARTBEAT_TTL_S)
+            self.memory.ttls[a] = known
         return known
 
     def gatherings(self, opened: Iterable[OpenJob], cancelled: set[JobId]) -> tuple[Gathering, ...]:
@@ -302,17 +287,17 @@ class Reading:
 
     def whole_queue(self) -> tuple[tuple[str, float], ...] | None:
         """Every row of queued/, where one page holds them all; None: it does not, or could not be had. A long queue is
-        not asked again until its turn comes: its indexes are listed one by one."""
-        memory = self.memory.queue
-        if memory.long:
-            memory.long -= 1
+        not asked again until its turn comes, by whatever process: its indexes are listed one by one."""
+        places = self.memory.places
+        if isinstance(left := places.pop("long", 0), int) and left > 0:
+            places["long"] = left - 1
             return None
         try:
             page = self.bucket.store.list(keys.QUEUED)
         except StoreError:
             return None  # whoever lists an index finds out whether it can be had
         if page.more:
-            memory.long = LONG_QUEUE_FOR
+            places["long"] = LONG_QUEUE_FOR
             return None
         return tuple((row.key, row.last_modified) for row in page.rows)
 
@@ -320,7 +305,7 @@ class Reading:
         """Retries in order of their times: every one that is due, and the rest of the page."""
         if index is not None:
             rows = (Row(key, "", 0, at) for key, at in index if key.startswith(keys.QUEUED_LATER))
-            return self._parse(rows, lambda row: keys.parse_later(row.key))
+            return self.parse(rows, lambda row: keys.parse_later(row.key))
         found: list[keys.LaterEntry] = []
         start_after = ""
         while True:
@@ -329,7 +314,7 @@ class Reading:
             except StoreError as failed:
                 self.unread["later"] = failed.message
                 return tuple(found)
-            found.extend(self._parse(page.rows, lambda row: keys.parse_later(row.key)))
+            found.extend(self.parse(page.rows, lambda row: keys.parse_later(row.key)))
             if not page.more or not page.rows or (found and found[-1].due_ms > page.now * 1000):
                 return tuple(found)
             start_after = page.rows[-1].key
@@ -360,7 +345,7 @@ class Reading:
             self.unread[room] = failed.message
             return ()
         cursors[room] = page.rows[-1].key if page.more and page.rows else ""
-        return self._parse(page.rows, parse)
+        return self.parse(page.rows, parse)
 
     def observed(self) -> Observed:
         etag, known = self.memory.observed

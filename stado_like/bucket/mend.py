@@ -14,6 +14,7 @@ the submitter, the supervisors or another tick is harmless: all of them write th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,6 +39,8 @@ class Mended:
     notes: list[str] = field(default_factory=list)
     over: bool = False
     cursor: int = 0
+    landed: AttemptId | None = None
+    """Of a one-task job that goes on: the open attempt, which is on the queue or further."""
 
 
 def mend_job(
@@ -49,14 +52,16 @@ def mend_job(
     waiting: Mapping[int, int],
     cursor: int = 0,
     ranks: bool = True,
+    known: Job | None = None,
 ) -> Mended:
     """Finish what is unfinished about a job of open/. Raises `StoreUnavailable`, `BadRecord`.
 
-    `since`: when its index was written. `claimed`, `waiting`: ranks whose attempt was seen in running/ or queued/later
-    a moment ago. `ranks` False: only look whether it is over.
+    `since`: when its index was written. `claimed`, `waiting`: ranks whose attempt was seen in running/ or queued/ a
+    moment ago. `ranks` False: only look whether it is over. `known`: its record, as it was read once; whether there is
+    a tombstone is asked in any case.
     """
     done = Mended(cursor=cursor)
-    job = bucket.job(j)
+    job = known or bucket.job(j)
     if bucket.tombstone(j) is not None:
         delete.finish_deletion(bucket, j, job)
         done.notes.append("finished its deletion")
@@ -88,11 +93,19 @@ def mend_job(
         listed.own.add("verdict")
     if ranks and "verdict" not in listed.own:
         _go_through(bucket, j, job, terms, listed, claimed, waiting, done)
-    going_on = done.queued or claimed or (waiting and "verdict" not in listed.own)
+    going_on = done.queued or claimed or ("verdict" not in listed.own and _waits(listed, waiting))
     if not going_on:
         done.over = finish.finish_if_over(bucket, j, job, terms, listed)
     doorbell.ring_entries(bucket, done.queued)
     return done
+
+
+def _waits(listed: Listed, waiting: Mapping[int, int]) -> bool:
+    """Whether an attempt is on the queue that has not ended: an entry may be left over."""
+    return any(
+        n > max(listed.ends.get(rank, ()), default=0) and not listed.units.get(rank, False)
+        for rank, n in waiting.items()
+    )
 
 
 def _deletion_never_begun(bucket: Bucket, j: JobId, since: float, done: Mended) -> bool:
@@ -240,7 +253,8 @@ def _queue_if_nowhere(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, befo
         return
     if any(bucket.present(keys.running(a))) or any(bucket.present(keys.end(a))):
         return
-    if any(bucket.present(keys.verdict(a.job), keys.tombstone(a.job))):
+    judged, buried, there = bucket.present(keys.verdict(a.job), keys.tombstone(a.job), keys.job(a.job))
+    if judged or buried or not there:  # guard: a kept job still stands
         return
     if before is None:
         done.queued.append(entries.enqueue(bucket, job, terms, a))
@@ -248,9 +262,9 @@ def _queue_if_nowhere(bucket: Bucket, job: Job, terms: Terms, a: AttemptId, befo
         done.queued.append(entries.enqueue_after(bucket, job, terms, a, before))
 
 
-def sweep_job(bucket: Bucket, j: JobId) -> Mended:
-    """One row of jobs/: what no index shows. `over`: it needs no other look. Raises `StoreUnavailable`,
-    `BadRecord`."""
+def sweep_job(bucket: Bucket, j: JobId, ended: int = 0) -> Mended:
+    """One row of jobs/: what no index shows. `over`: it needs no other look. `ended`: an end of its first task that is
+    listed. Raises `StoreUnavailable`, `BadRecord`."""
     done = Mended()
     job = bucket.job(j)
     if job is None:
@@ -262,15 +276,15 @@ def sweep_job(bucket: Bucket, j: JobId) -> Mended:
     terms = bucket.terms(job)
     if terms.several:
         return _sweep_several(bucket, j, job, done)
-    _look_at_one(bucket, j, job, terms, done)
+    _look_at_one(bucket, j, job, terms, done, ended)
     if terms.watched and not done.over:
         _put_back(bucket, j, job, done)
     return done
 
 
-def _look_at_one(bucket: Bucket, j: JobId, job: Job, terms: Terms, done: Mended) -> None:
+def _look_at_one(bucket: Bucket, j: JobId, job: Job, terms: Terms, done: Mended, ended: int = 0) -> None:
     """The one task of a job: over, under a decision whose index is there, or to be found by whoever looks for it."""
-    task = load.task_now(bucket, j, 0, Listed())
+    task = load.task_now(bucket, j, 0, Listed(ends=defaultdict(set, {0: {ended}} if ended else {})))
     if task.open is None:
         # Its last end says it all; what a canceller left in the index goes by the index.
         done.over = True
@@ -285,6 +299,7 @@ def _look_at_one(bucket: Bucket, j: JobId, job: Job, terms: Terms, done: Mended)
             done.notes.append("wrote the index of its stop")
         return
     _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
+    done.landed = task.open
     doorbell.ring_entries(bucket, done.queued)
 
 
@@ -297,7 +312,5 @@ def _sweep_several(bucket: Bucket, j: JobId, job: Job, done: Mended) -> Mended:
 
 
 def _put_back(bucket: Bucket, j: JobId, job: Job, done: Mended) -> None:
-    """`over` then says that it is mended from there."""
-    done.over = not bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000))
-    if not done.over:
+    if bucket.ensure(keys.open_index(j), Pointer(what="submitted", at=job.created_ms / 1000)):
         done.notes.append("put back into the index of open jobs")

@@ -1,4 +1,4 @@
-"""What a process that makes boards remembers between them: jobs, entries and ends never change, so each is read once.
+"""What a process that makes boards remembers between them: jobs and entries never change, so each is read once.
 
 All of it may be lost at any time. What it forgets costs requests; only `given` costs more (a worker that refused an
 attempt is asked again), so a tick keeps that beside its cursors.
@@ -10,31 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from stado_like.bucket.bucket import Bucket
-from stado_like.errors import BadRecord
+from stado_like.bucket.known_jobs import KnownJobs
 from stado_like.job.held_room import Holds
 from stado_like.job.ids import AttemptId, JobId
-from stado_like.job.records import Job
-from stado_like.job.terms import Ask, Terms
+from stado_like.job.terms import Ask
 from stado_like.planning.placing import Unsplit
+from stado_like.store.protocol import Row
 
-JOBS_REMEMBERED = 50_000
 PASSED_OVER_S = 600.0
 UNSPLIT_S = 60.0
-UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A job, and what it asks for."""
-
-    job: Job
-    terms: Terms
 
 
 @dataclass(slots=True)
 class QueueMemory:
-    jobs: dict[JobId, Known] = field(default_factory=dict)
+    jobs: KnownJobs = field(default_factory=KnownJobs)
     entries: dict[str, tuple[Ask, int | None]] = field(default_factory=dict)
     """By key: what an open entry asks for, and its time limit."""
     began: dict[AttemptId, float] = field(default_factory=dict)
@@ -44,28 +33,15 @@ class QueueMemory:
     holds_etag: str = ""
     holds: Holds | None = None
     """The record of the holds as it was last read; None: it never was."""
-    long: int = 0
-    """For how many more boards the queue is taken for one that no single page holds."""
     tended: dict[JobId, float] = field(default_factory=dict)
     """When a gang was last looked after, by `boot_s`."""
+    seen: list[AttemptId] = field(default_factory=list)
+    """Whose entries this tick has listed."""
+    inbox: list[Row] | None = None
+    """The orders that this tick has listed; None: not yet."""
 
-    def known(self, bucket: Bucket, j: JobId) -> Known | None:
-        """None: there is no such job (any more). Raises `StoreUnavailable`, `BadRecord`."""
-        found = self.jobs.get(j)
-        if found is not None:
-            return found
-        job = bucket.job(j)
-        if job is None:
-            return None
-        try:
-            known = Known(job, bucket.terms(job))
-        except UNREADABLE as wrong:
-            raise BadRecord(f"{j}: no specification: {wrong!r}", "It is left alone.") from wrong
-        if known.terms.shaped:  # the others change once, when their shape is decided
-            if len(self.jobs) >= JOBS_REMEMBERED:
-                self.jobs.clear()
-            self.jobs[j] = known
-        return known
+    def forget_listings(self) -> None:
+        self.seen, self.inbox = [], None
 
     def forget_others(self, entries: Iterable[str], attempts: Iterable[AttemptId]) -> None:
         """Entries that are not listed, and attempts that are not claimed, need no place here."""

@@ -16,6 +16,7 @@ from functools import partial
 
 from stado_like.bucket import awaited, cancel, entries, family, finish, groups, outcome, overdue
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.known_jobs import KnownJobs
 from stado_like.errors import BadRecord, StoreError
 from stado_like.job import keys
 from stado_like.job.keys import JobId
@@ -55,13 +56,13 @@ class Watched:
     set_aside: list[tuple[str, str]] = field(default_factory=list)
 
 
-def look(bucket: Bucket, opened: Iterable[JobId], memory: Watching) -> Watched:
+def look(bucket: Bucket, opened: Iterable[JobId], memory: Watching, jobs: KnownJobs) -> Watched:
     """Raises nothing for a failed read: `unread` says so, and what was read stands for itself."""
     seen = Watched()
     came: awaited.Known = {}
     parents: dict[JobId, bool] = {}
     for j in opened:
-        known = _known(bucket, j, memory, seen)
+        known = _known(bucket, j, memory, jobs, seen)
         if known is None:
             continue
         terms, created_s = known
@@ -74,21 +75,19 @@ def look(bucket: Bucket, opened: Iterable[JobId], memory: Watching) -> Watched:
     return seen
 
 
-def _known(bucket: Bucket, j: JobId, memory: Watching, seen: Watched) -> tuple[Terms, float] | None:
+def _known(bucket: Bucket, j: JobId, memory: Watching, jobs: KnownJobs, seen: Watched) -> tuple[Terms, float] | None:
     """What a job asks for, and when it was created. None: it is not there (its submitter is about to create it, or it
     was deleted), or nobody can tell."""
     if j in memory.known:
         return memory.known[j]
     try:
-        job = bucket.job(j)
-        if job is not None:
-            memory.known[j] = bucket.terms(job), job.created_ms / 1000
+        known = jobs.known(bucket, j)
+        if known is not None:
+            memory.known[j] = known.terms, known.created_ms / 1000
     except StoreError as failed:
         seen.unread |= dict.fromkeys(("groups", "after", "children", "overdue"), failed.message)
     except BadRecord as bad:
         seen.set_aside.append((str(j), bad.message))
-    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
-        seen.set_aside.append((str(j), f"no specification: {wrong!r}"))
     return memory.known.get(j)
 
 

@@ -1,5 +1,5 @@
-"""Every bucket key is built and parsed here, nowhere else. (What attempts leave has its own file, `data_keys`,
-and so have gangs: `gang_keys`.)
+"""Every bucket key is built and parsed here, nowhere else. (The queue has its own file, `queue_keys`,
+and so have what attempts leave, `data_keys`, and gangs, `gang_keys`.)
 
     jobs/<ws>/<job>.<k>.json                what was submitted; never changed
     deleted/<j>.json                        tombstone
@@ -51,15 +51,25 @@ from stado_like.job.data_keys import parse_log_chunk as parse_log_chunk
 from stado_like.job.ids import AttemptId as AttemptId
 from stado_like.job.ids import JobId as JobId
 from stado_like.job.ids import bad, check_workspace, is_number, is_workspace
-from stado_like.job.terms import Ask
+from stado_like.job.queue_keys import MIB as MIB
+from stado_like.job.queue_keys import QUEUED as QUEUED
+from stado_like.job.queue_keys import QUEUED_HELD as QUEUED_HELD
+from stado_like.job.queue_keys import QUEUED_LATER as QUEUED_LATER
+from stado_like.job.queue_keys import QUEUED_OPEN as QUEUED_OPEN
+from stado_like.job.queue_keys import Entry as Entry
+from stado_like.job.queue_keys import Envelope as Envelope
+from stado_like.job.queue_keys import LaterEntry as LaterEntry
+from stado_like.job.queue_keys import attempt_of_entry as attempt_of_entry
+from stado_like.job.queue_keys import entries_of as entries_of
+from stado_like.job.queue_keys import entry as entry
+from stado_like.job.queue_keys import envelope as envelope
+from stado_like.job.queue_keys import later as later
+from stado_like.job.queue_keys import parse_entry as parse_entry
+from stado_like.job.queue_keys import parse_later as parse_later
 
 JOBS = "jobs/"
 DELETED = "deleted/"
 OPEN = "open/"
-QUEUED = "queued/"
-QUEUED_OPEN = "queued/open/"
-QUEUED_HELD = "queued/held/"
-QUEUED_LATER = "queued/later/"
 RUNNING = "running/"
 STATUS = "status/"
 CANCELS = "cancels/"
@@ -78,9 +88,7 @@ WORKSPACES = "config/workspaces/"
 CLUSTER = "config/cluster.json"
 HOLDS = "state/holds.json"
 
-MIB = 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
-_ASK = re.compile(r"c(\d+)m(\d+)g(\d+)(x?)\Z")
 
 
 # ---- the job
@@ -133,94 +141,6 @@ def _stem(key: str, prefix: str) -> str:
     if not key.startswith(prefix) or not key.endswith(".json"):
         raise bad(key, f"a key of {prefix}")
     return key[len(prefix) : -len(".json")]
-
-
-# ---- the queue
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """The coarse ask in an entry's name: whole cores and MiB, rounded down so that nothing that fits is passed over.
-    `picky`: the entry itself must be read before it is admitted (pinned, exclusive, labels, abilities, fractions)."""
-
-    cores: int
-    mib: int
-    gpus: int
-    picky: bool
-
-    def __str__(self) -> str:
-        return f"c{self.cores}m{self.mib}g{self.gpus}{'x' if self.picky else ''}"
-
-
-def envelope(ask: Ask) -> Envelope:
-    exact = ask.cpu_millis % 1000 == 0 and ask.memory_bytes % MIB == 0
-    return Envelope(ask.cpu_millis // 1000, ask.memory_bytes // MIB, ask.gpus, ask.is_picky or not exact)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A queue entry as its key tells it. `order` sorts entries in scheduling order across the indexes."""
-
-    key: str
-    attempt: AttemptId
-    priority: int
-    created_ms: int
-    envelope: Envelope
-
-    @property
-    def order(self) -> tuple[int, int, str]:
-        return (-self.priority, self.created_ms, str(self.attempt))
-
-
-def entry(index: str, attempt: AttemptId, priority: int, created_ms: int, ask: Ask) -> str:
-    """`index` is QUEUED_OPEN or QUEUED_HELD."""
-    return f"{index}{1000 - priority:04d}.{created_ms:013d}.{attempt}.{envelope(ask)}.json"
-
-
-def entries_of(index: str, j: JobId, priority: int, created_ms: int) -> str:
-    """What the keys of a job's entries in one index begin with."""
-    return f"{index}{1000 - priority:04d}.{created_ms:013d}.{j}."
-
-
-def parse_entry(key: str) -> Entry:
-    index = QUEUED_OPEN if key.startswith(QUEUED_OPEN) else QUEUED_HELD
-    parts = _stem(key, index).split(".")
-    if len(parts) != 8 or not is_number(parts[0], 4) or int(parts[0]) > 2000 or not is_number(parts[1], 13):
-        raise bad(key, "a queue entry")
-    attempt = AttemptId.parse(".".join(parts[2:7]))
-    return Entry(key, attempt, 1000 - int(parts[0]), int(parts[1]), _parse_envelope(key, parts[7]))
-
-
-def _parse_envelope(key: str, text: str) -> Envelope:
-    found = _ASK.match(text)
-    envelope = Envelope(int(found[1]), int(found[2]), int(found[3]), bool(found[4])) if found else None
-    if envelope is None or str(envelope) != text:
-        raise bad(key, "an entry with an ask like c1m1024g0")
-    return envelope
-
-
-@dataclass(frozen=True, slots=True)
-class LaterEntry:
-    key: str
-    attempt: AttemptId
-    due_ms: int
-
-
-def later(due_ms: int, attempt: AttemptId, ask: Ask) -> str:
-    return f"{QUEUED_LATER}{due_ms:013d}.{attempt}.{envelope(ask)}.json"
-
-
-def parse_later(key: str) -> LaterEntry:
-    parts = _stem(key, QUEUED_LATER).split(".")
-    if len(parts) != 7 or not is_number(parts[0], 13):
-        raise bad(key, "an entry of queued/later")
-    _parse_envelope(key, parts[6])
-    return LaterEntry(key, AttemptId.parse(".".join(parts[1:6])), int(parts[0]))
-
-
-def attempt_of_entry(key: str) -> AttemptId:
-    """The attempt of an entry in any index of the queue."""
-    return parse_later(key).attempt if key.startswith(QUEUED_LATER) else parse_entry(key).attempt
 
 
 # ---- orders, claims

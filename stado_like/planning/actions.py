@@ -134,21 +134,26 @@ class SettleEnded:
 class MendJob:
     """A row of open/: release missing ranks, queue lost attempts again, write the final, finish a deletion.
 
-    `claimed` and `waiting` are ranks with an attempt that was seen in running/ or in queued/later: those need no look.
+    `claimed` and `waiting` are ranks with an attempt that was seen in running/ or in queued/: those need no look.
+    `urgent`: it had claims at the last look and has none now, so it may be over.
     """
 
     job: JobId
     since: float
     claimed: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SweepJob:
-    """A row of jobs/: a one-task job whose submit may have been cut short, a several-task job without its index."""
+    """A row of jobs/: a one-task job whose submit may have been cut short, a several-task job without its index.
+    `ended`: the last end that is listed of its first task; `on_queue`: so is its entry."""
 
     job: JobId
     since: float
+    ended: int = 0
+    on_queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)

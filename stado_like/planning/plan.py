@@ -167,9 +167,14 @@ def _jobs(world: World) -> Iterator[Action]:
     cancelled = {job for job, rank in world.cancels if rank is None}
     claimed = _by_job(look.attempt for look in world.looks)
     waiting = _by_job(entry.attempt for entry in world.later)
+    due = []
     for one in world.open_jobs:
         if one.job not in cancelled:  # else the first pass ended what was queued, and writes the final
-            yield MendJob(one.job, one.since, claimed[one.job], waiting[one.job])
+            held, lying = claimed.get(one.job, {}), {**world.on_queue.get(one.job, {}), **waiting.get(one.job, {})}
+            urgent = one.had_claims and not held
+            due.append((not urgent, one.looked_at, MendJob(one.job, one.since, held, lying, urgent)))
+    # A tick looks after so many: first who may be over, then the others in turns.
+    yield from (action for _, _, action in sorted(due, key=lambda one: one[:2]))
 
 
 def _placing(world: World) -> Placing:
@@ -194,7 +199,7 @@ def _sweep(world: World) -> Iterator[Action]:
     held = {look.attempt.job for look in world.looks}  # a holder's own looks obey every verdict
     for one in world.swept:
         if one.job not in held:
-            yield SweepJob(one.job, one.since)
+            yield SweepJob(one.job, one.since, one.ended, one.on_queue)
     for entry in world.lying:
         yield SweepEntry(entry.key, entry.attempt)
     if "running" not in world.unread:

@@ -105,18 +105,25 @@ class Broadcast:
 @dataclass(frozen=True, slots=True)
 class OpenJob:
     """A row of open/: a job that ticks watch until it is over, or a deletion under way. `since`: when the index was
-    written."""
+    written; `looked_at`: when it was last looked after, by a clock of ours that never jumps, 0: nobody knows;
+    `had_claims`: whether any of it was held then."""
 
     job: JobId
     since: float
+    looked_at: float = 0.0
+    had_claims: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SweptJob:
-    """A row of the page of jobs/ that this tick looks through."""
+    """A row of the page of jobs/ that this tick looks through, of which listings do not tell enough. `ended`: the last
+    end that they show of its first task; `on_queue`: they show its entry too, and only what kind of job it is they do
+    not."""
 
     job: JobId
     since: float
+    ended: int = 0
+    on_queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +148,8 @@ class World:
 
     `looks` has one row per claim. `gatherings` has the open jobs with groups that wait for others, `waiters` those that
     wait for other jobs, `children` those that have a parent; `late` the attempts that waited too long to start.
-    `queued` is a page of queued/open; `waiting` are the entries of a page of all indexes that
-    have lain there for longer than a tick, `lying` for ten minutes;
+    Of a page of all indexes of the queue `queued` are the entries of what is claimed, `waiting` those that have lain
+    there for longer than a tick, `lying` for ten minutes and no tick has looked yet;
     `orders` are the stop orders in all inboxes, and the orders to start that hold no more.
     `unread` maps what could not be listed (running, capacity, later,
     cancels, open, groups, after, children, overdue, queued, entries, orders, jobs, observed) to why. `armed_here_s`
@@ -173,5 +180,7 @@ class World:
     set_aside: tuple[SetAside, ...] = ()
     index: tuple[tuple[str, float], ...] | None = None
     """Every key of queued/ and when it was written, where it was listed whole."""
+    on_queue: Mapping[JobId, Mapping[int, int]] = field(default_factory=dict)
+    """Of the jobs in open/: the ranks whose attempts were seen in queued/open and queued/held."""
     queue: Queue | None = None
     """What waits, for a placement. None: it could not be told (`unread["place"]`), or nobody asked."""

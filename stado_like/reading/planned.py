@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.known_jobs import Known
 from stado_like.bucket.load_board import with_queue
 from stado_like.bucket.load_world import Memory, load_world
-from stado_like.bucket.queue_memory import Known
 from stado_like.errors import StoreUnavailable
 from stado_like.job import reasons_placement as says
 from stado_like.job.ids import JobId
-from stado_like.job.records import Job
 from stado_like.job.terms import Ask, Terms, display_name, terms_of
 from stado_like.planning.board import Hold, Spot, Unit
 from stado_like.planning.fit import Kept, Machine, cores, why_not
@@ -67,16 +66,7 @@ def suppose(bucket: Bucket, document: Mapping[str, Any]) -> tuple[Terms, NextTic
     """What the next tick would do if this job, in its stored form, were submitted now."""
     terms = terms_of(document)
     j = JobId(terms.workspace, terms.name, SUPPOSED_K)
-    job = Job(
-        nonce="",
-        request_id="",
-        workspace=terms.workspace,
-        name=terms.name,
-        incarnation=SUPPOSED_K,
-        created_ms=int(bucket.now() * 1000),
-        document=document,
-    )
-    planned = look(bucket, supposed=(j, Known(job, terms)))
+    planned = look(bucket, supposed=(j, Known(int(bucket.now() * 1000), document, terms)))
     return terms, of_job(planned, j, terms)
 
 

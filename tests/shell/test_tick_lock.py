@@ -156,7 +156,7 @@ def test_superseded_tick_stops_and_leaves_the_others_lock(stage: Stage) -> None:
 
 
 def test_superseded_tick_carries_out_nothing_more(stage: Stage) -> None:
-    stage.submit()
+    stage.submit(size=2)
     tick = Tick(stage.bucket)
     loaded = tick.look
 

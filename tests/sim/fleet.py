@@ -77,6 +77,7 @@ class Fleet:
         self.ticks = [TickProcess(f"tick{n}", Clocks(self.world, f"c{n}")) for n in range(1, self.plan.ticks + 1)]
         cluster = Cluster(self.plan.hosts, self.plan.cores, self.plan.gpus)
         self._set_quota(cluster)
+        Bucket(self.shared.store, ambient=self.shared.clock).put(keys.STORE_VERDICT, {"nonce": f"{seed}"})
         self.people: list[Person | Operator] = [
             Person(
                 f"p{n}",
@@ -244,15 +245,34 @@ class Fleet:
         tick.actor = self.world.spawn(f"{tick.name}#{number}", lambda: self._ticks(tick, number))
 
     def _ticks(self, tick: TickProcess, number: int) -> None:
-        resident = Tick(self._bucket(tick.name, tick.clocks, number), resident=self.plan.tick_every_s < 10)
+        chance = random.Random(f"kept {self.world.seed} {tick.name} {number}")
+        bucket, resident = self._bucket(tick.name, tick.clocks, number), self.plan.tick_every_s < 10
+        one = Tick(bucket, resident=resident, cache=self._kept(tick, chance))
         while True:
+            if not resident and chance.random() < 0.5:  # cron starts another process
+                one = Tick(bucket, cache=self._kept(tick, chance))
             try:
-                resident.step()
+                one.step()
             except TickHeld:
                 self.held_ticks += 1
             except StoreError:
                 self.world.say(f"{tick.name}: the store did not answer")
             self.world.pause(self.plan.tick_every_s)
+
+    def _kept(self, tick: TickProcess, chance: random.Random) -> Path | None:
+        """What earlier ticks left on the disk of this machine: all of it, or of both ticks; nothing; or what is left of
+        it after the disk lost some."""
+        how = chance.choice(("kept", "kept", "shared", "shared", "lost", "damaged", "none"))
+        folder = self._disk / "ticks" / ("shared" if how == "shared" else tick.name)
+        for file in sorted(folder.glob("*")) if how in ("lost", "damaged") else ():
+            if how == "lost":
+                file.unlink()
+            else:
+                body = bytearray(file.read_bytes())
+                for _ in range(min(len(body), 8)):
+                    body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+                file.write_bytes(bytes(body)[: chance.randint(0, len(body))])
+        return None if how == "none" else folder
 
     def _start_person(self, person: Person | Operator, number: int = 1) -> None:
         def live() -> None:

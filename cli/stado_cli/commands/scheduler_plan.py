@@ -8,6 +8,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.opening import open_client
+from stado_like.config import ticks_kept_in
 
 
 @click.command()
@@ -19,7 +20,7 @@ def command(context: Context) -> None:
     from stado_like.bucket.bucket import Bucket
 
     client = open_client(context)
-    _, plan = Tick(Bucket(client.store, ambient=client.ambient)).look()
+    _, plan = Tick(Bucket(client.store, ambient=client.ambient), cache=ticks_kept_in(context.settings)).look()
     steps = [(name, action) for name, actions in plan.passes for action in actions]
     shown: list[dict[str, Any]] = [
         {"pass": name, "action": type(one).__name__, "what": describe(one)} for name, one in steps

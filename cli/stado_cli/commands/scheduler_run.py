@@ -1,5 +1,4 @@
-"""`stado scheduler run`: the resident coordinator. One is enough; several take turns, and nothing depends on any.
-"""
+"""`stado scheduler run`: the resident coordinator. One is enough; several take turns, and nothing depends on any."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.opening import open_client
+from stado_like.config import ticks_kept_in
 
 
 @click.command()
@@ -32,7 +32,10 @@ def command(context: Context, interval: str) -> None:
         signal.signal(number, end)
     _log(f"coordinator of {client.store.url}")
     bucket = Bucket(client.store, ambient=client.ambient)
-    Coordinator(bucket, interval_s=float(duration_s(interval)), log=_log).run(lambda: bool(ended))
+    coordinator = Coordinator(
+        bucket, interval_s=float(duration_s(interval)), log=_log, cache=ticks_kept_in(context.settings)
+    )
+    coordinator.run(lambda: bool(ended))
     _log("coordinator stopped")
 
 

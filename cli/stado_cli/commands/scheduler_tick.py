@@ -13,6 +13,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.opening import open_client
+from stado_like.config import ticks_kept_in
 from stado_like.errors import Exit, TickHeld
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def command(context: Context, reap_now: bool, cron: bool) -> int:
 
     client = open_client(context)
     bucket = Bucket(client.store, ambient=client.ambient)
-    tick = Tick(bucket, reap_now=reap_now, log=(lambda line: None) if cron else _log)
+    log = (lambda line: None) if cron else _log
+    tick = Tick(bucket, reap_now=reap_now, log=log, cache=ticks_kept_in(context.settings))
     try:
         report = tick.step()
     except TickHeld:

@@ -17,6 +17,7 @@ import click
 
 from stado_cli.context import Context
 from stado_cli.opening import open_client
+from stado_like.config import ticks_kept_in
 from stado_like.errors import StadoError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def command(context: Context, worker: str, cpus: float | None, memory: str | Non
     _log(f"worker {running.name} on {client.store.url}" + (f": adopted {adopted} attempts" if adopted else ""))
     _log(f"another machine joins with: {_joining(client.store.url)}")
     try:
-        with _Coordinating(client) as coordinating:
+        with _Coordinating(client, ticks_kept_in(settings)) as coordinating:
             while running.turn(TURN_S):
                 coordinating.check()
             _stop_tasks(client, running)
@@ -78,13 +79,14 @@ def _log(line: str) -> None:
 class _Coordinating:
     """The resident coordinator in a thread; `check` raises here what ended it there."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, cache: Path | None) -> None:
         from stado_coordinator.coordinator import Coordinator
         from stado_like.bucket.bucket import Bucket
         from stado_like.store.url import poll_s
 
         self._bucket = Bucket(client.store, ambient=client.ambient)
-        self._coordinator = Coordinator(self._bucket, poll_s=min(1.0, max(0.05, poll_s(client.store.url))), log=_log)
+        pause_s = min(1.0, max(0.05, poll_s(client.store.url)))
+        self._coordinator = Coordinator(self._bucket, poll_s=pause_s, log=_log, cache=cache)
         self._ended = False
         self._raised: Exception | None = None
         self._thread = Thread(target=self._run, name="coordinator", daemon=True)

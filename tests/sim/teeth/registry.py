@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, days, gangs, ordered, places, traces
+from tests.sim.teeth import below, days, gangs, kept, ordered, places, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -248,6 +248,13 @@ TEETH: tuple[Tooth, ...] = (
         {"bucket.store.replace(keys.TICK_LOCK, body, found.etag)": "bucket.store.put(keys.TICK_LOCK, body)"},
         traces.two_takeovers_of_one_dead_lock,
     ),
+    # ---- what ticks keep
+    tooth(f"{BUCKET}/tick_cache.py", "etag of this listing", "TickCache.body", {" or said[0] != etag": ""},
+          kept.attempt_that_another_claimed_is_that_ones),
+    tooth(f"{BUCKET}/tick_cache.py", "kept of this store", "TickCache.open",
+          {'found.etag if found is not None else ""': '"one"'}, kept.store_that_was_emptied_is_another),
+    tooth(f"{BUCKET}/mend.py", "a kept job still stands", "_queue_if_nowhere", {" or not there": ""},
+          kept.job_that_is_no_more_is_not_queued_again),
     # ---- placement
     tooth("worker/stado_worker/queue_rules.py", "holds read before claims", "QueueRules._look_again",
           {"now_s - self._seen_at_s > FRESH_S": "False"}, places.hold_that_came_a_moment_ago_is_seen_before_the_claim),
