@@ -7,11 +7,20 @@ without them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stado_coordinator.compaction import CRON_EVERY_S, JOINED_FROM, PENDING_S, QUIET_MOST_S, RESIDENT_EVERY_S
+from stado_coordinator.compaction import (
+    CRON_EVERY_S,
+    JOINED_FROM,
+    PENDING_S,
+    QUIET_MOST_S,
+    RESIDENT_EVERY_S,
+    Compaction,
+)
 from stado_coordinator.tick import Tick
 from stado_like.bucket import cancel, days, delete
 from stado_like.bucket.bucket import Bucket
@@ -22,7 +31,9 @@ from stado_like.reading.listing import Wanted, list_jobs
 from stado_like.reading.shapes import row_json
 from stado_like.store.meter import Meter, MeteredStore
 from stado_like.store.protocol import list_all
+from stado_like.store.url import open_store
 from tests import builders_jobs as build
+from tests import servers
 from tests.builders_jobs import Clock, attempt, run, submit
 
 DAY_S = 86_400.0
@@ -202,6 +213,28 @@ def test_filters_limits_and_order_mean_what_they_mean_without(yard: Yard, wanted
         yard.clock.now_s += DAY_S
     assert len(yard.files()) >= 6
     yard.check(**wanted)
+
+
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_stores_keep_day_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their listings' etags and times are what rows go by, and differ from store to store."""
+    with ExitStack() as served:
+        url = f"file://{tmp_path}/b?durable=0"
+        if kind == "s3":
+            for name, value in servers.CREDENTIALS.items():
+                monkeypatch.setenv(name, value)
+            server = served.enter_context(servers.moto())
+            server.make_bucket("days")
+            url = server.url("days", "here")
+        bucket = Bucket(open_store(url))
+        for number in range(20):
+            run(bucket, attempt(submit(bucket, f"job-{number:02d}")))
+        before = list_jobs(Bucket(bucket.store), Wanted(every=True))
+        assert Compaction().step(bucket, {}, (), resident=False) == {"rows": 20, "files": 1}
+        meter = Meter()
+        told = list_jobs(Bucket(MeteredStore(bucket.store, meter)), Wanted(every=True))
+        assert told == before and len(told.rows) == 20
+        assert meter.snapshot().counts == {"list": 7, "get": 1}
 
 
 # ---- deleted, and names that are used again
