@@ -274,6 +274,25 @@ def test_supervisor_killed_between_the_claim_of_what_goes_on_and_the_end_of_its_
     clean(rig, j)
 
 
+def test_supervisor_killed_before_the_claim_of_what_goes_on_reached_the_store(rig: Rig) -> None:
+    """Nothing can be claimed: a folder lies where the claim should be."""
+    worker = rig.worker("w1", *ONE)
+    j, log = stuck_at(rig, 1, size=3, block=3)
+    begun(rig, log, "1.1")
+    in_the_way = rig.folder / "store" / keys.running(AttemptId(j, 1, 1))
+    in_the_way.mkdir()
+    until(lambda: rig.worker_folder(j, 1).read_claim(), 10, "it tries to claim what goes on")
+    os.kill(worker.supervisor(unit(j, 3)), signal.SIGKILL)
+    end = unit_end(rig, j, 3)
+    assert (set(end.carried), end.given_back, end.goes_on) == ({"0", "1"}, (2,), None)
+    in_the_way.rmdir()
+    found = all_over(rig, j, 3)
+    assert {rank: n for rank, (n, _) in found.items()} == {0: 1, 1: 2, 2: 1}
+    assert effects(log) == Counter({"0.1": 1, "1.1": 1, "1.2": 1, "2.1": 1})
+    until(lambda: rig.worker_folder(j, 1).is_done(), 10, "its folder is done with: its block carried it")
+    clean(rig, j)
+
+
 def test_task_that_ends_while_its_block_cannot_claim_it_is_carried(rig: Rig) -> None:
     """Nothing can be claimed: a folder lies where the claim should be. The block waits for its task, and carries it."""
     rig.worker("w1", *ONE)

@@ -114,6 +114,7 @@ class Agent:
             self._unread.append((a, folder))
         elif not folder.is_done():
             self._take_over(holding)
+            self._followers.tell(a, folder)
 
     def _take_over(self, holding: Holding) -> None:
         self._holdings[str(holding.a)] = holding

@@ -173,6 +173,9 @@ def _lost(bucket: Bucket, read: Read, holding: Holding, *, rebooted: bool) -> re
     notes = (f"processes {', '.join(map(str, holding.stuck))} would not die",) if holding.stuck else ()
     why = reasons.MACHINE_RESTARTED if rebooted else reasons.SUPERVISOR_LOST
     cause, reason = how_it_was_lost(bucket, read.a, beat, why)
+    if beat is not None and cause is Cause.REQUESTED and is_block(read):
+        # A mark at a block stops some of its ranks, and not the others: each is asked for at its own end.
+        cause = Cause(beat.stop_cause) if beat.stop_cause in set(Cause) else Cause.MACHINE_LOST
     return report.Facts(
         cause=cause,
         reason=reason,
