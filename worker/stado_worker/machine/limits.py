@@ -8,6 +8,7 @@ cgroup-v1/memory.html
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +66,7 @@ class OomCounter:
     path: Path
 
     def read(self) -> int | None:
-        return _named(self.path, "oom_kill")
+        return _named(str(self.path), "oom_kill")
 
 
 def oom_counter(proc: Path = PROC) -> OomCounter | None:
@@ -128,7 +129,7 @@ def _used_bytes(group: Path, version: int) -> int | None:
     return max(0, usage - cached)
 
 
-def _named(file: Path, name: str) -> int | None:
+def _named(file: Path | str, name: str) -> int | None:
     for line in _text(file).splitlines():
         key, _, value = line.partition(" ")
         if key == name:
@@ -141,9 +142,16 @@ def _whole(text: str) -> int | None:
     return int(text) if text.lstrip("-").isdigit() else None
 
 
-def _text(file: Path) -> str:
+def _text(file: Path | str) -> str:
     """The file's text; empty where the group has no such file (a controller that is not on) or it may not be read."""
     try:
-        return file.read_text()
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            read = b""
+            while piece := os.read(fd, 1 << 16):
+                read += piece
+        finally:
+            os.close(fd)
+        return read.decode()
     except OSError:
         return ""

@@ -174,10 +174,14 @@ class AttemptGroup:
     def oom_kills(self) -> int | None:
         """How often the kernel killed in here for want of memory; None where the memory controller is not on."""
         try:
-            lines = (self.path / "memory.events").read_text().splitlines()
+            fd = os.open(f"{self.path}/memory.events", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                lines = _read_all(fd).splitlines()
+            finally:
+                os.close(fd)
         except OSError:
             return None
-        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+        return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), None)
 
     def _can_kill(self) -> bool:
         """Since Linux 5.14."""

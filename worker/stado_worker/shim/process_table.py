@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 PROC = Path("/proc")
+STAT_BYTES = 4096
 
 
 def started_ticks(pid: int) -> int | None:
@@ -155,7 +156,13 @@ def _pids() -> list[int]:
 def _stat_fields(pid: int) -> list[str] | None:
     """The fields of /proc/<pid>/stat from the third (state) on. The second, the name, may hold blanks and brackets."""
     try:
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+        fd = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
-    return text[text.rindex(")") + 2 :].split()
+    try:
+        text = os.read(fd, STAT_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return text[text.rindex(b")") + 2 :].decode().split()

@@ -89,7 +89,7 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
     process.become_subreaper()
     # One group for all its tasks, which never meet: entering one takes ten milliseconds on a machine that rests.
     group = AttemptGroup.join(group_name(Path(attempt_dir)))
-    process.ignore_by_handler(*_IGNORED)
+    process.make_ready(*_IGNORED)
     wakeups = Wakeups()
     try:
         _serve(attempt_dir, channel, group, wakeups, ambient)
