@@ -225,10 +225,14 @@ def _attempts(entries: Iterable[str]) -> Iterator[AttemptId]:
 def _row(bucket: Bucket, j: JobId, listed: Row) -> DayRow | None:
     try:
         job = bucket.job(j)
-        row = read_over(bucket, j, job) if job is not None else None
+        found = read_over(bucket, j, job) if job is not None else None
+        if found is None:
+            return None
+        row = DayRow(j, listed.etag, listed.last_modified, told.plain(found))
+        row.line()  # what cannot be written is set aside here, and keeps nobody else's row from its file
+        return row
     except UNREADABLE:
         return None  # whoever lists it says why
-    return None if row is None else DayRow(j, listed.etag, listed.last_modified, told.plain(row))
 
 
 def _place(places: dict[str, Any], name: str, other: T) -> T:

@@ -165,6 +165,8 @@ class Tick:
                 self._tell("days", did, report)
         except StoreError as failed:
             report.deferred.append(("days", failed.message))
+        except Exception as raised:  # nothing depends on them, so whatever is wrong with them stops no tick
+            report.deferred.append(("days", f"{type(raised).__name__}: {raised}"))
 
     def _pass(self, name: str, actions: tuple[Action, ...], report: Report) -> bool:
         """Carry out one pass. False: this tick was superseded."""
