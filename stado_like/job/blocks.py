@@ -144,6 +144,8 @@ def carries(block: End, rank: int) -> bool:
 
 def _told_by_its_times(end: End) -> History:
     history = History()
+    if end.started_at:
+        history = history.add(Change(state=TaskState.STARTING.value, reason=reasons.STARTED, at=end.started_at))
     if end.running_at:
         history = history.add(Change(state=TaskState.RUNNING.value, reason=reasons.RUNNING, at=end.running_at))
     return history.add(Change(state=end.outcome.value, reason=end.reason, at=end.ended_at, cause=end.cause.value))

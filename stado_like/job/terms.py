@@ -150,10 +150,12 @@ class Terms:
         return self
 
     def group_of(self, rank: int) -> Group:
-        """The group of a rank. Raises IndexError beyond the job's tasks."""
+        """The group of a rank, or of a block: an array has but one. Raises IndexError beyond both."""
         for group in self.groups:
             if rank in group.ranks:
                 return group
+        if self.tasks <= rank < self.units:
+            return self.groups[0]
         raise IndexError(rank)
 
     def group(self, name: str) -> Group | None:

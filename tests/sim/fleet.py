@@ -88,6 +88,7 @@ class Fleet:
                 cluster,
                 self.plan.placed,
                 self.plan.placed and self.plan.crowded,
+                self.plan.blocks,
             )
             for n in range(1, self.plan.users + 1)
         ]
@@ -196,7 +197,7 @@ class Fleet:
         """Attempts whose process and supervisor are gone: each must end within 2 TTL + 15 s + 2 ticks. (Where two
         machines lost work at once the brake may be pulled, and ten minutes are allowed more.)"""
         claimed = [keys.parse_running(key) for key in self.shared.contents() if key.startswith(keys.RUNNING)]
-        living = {name for host in self.hosts for name in host.supervisors}
+        living = {name for host in self.hosts for one in host.supervisors.values() for name in one.attempts()}
         seen = self.judge.seen
         dead = [a for a in claimed if str(a) not in living and a not in seen.ends and a.job in seen.jobs]
         workers = {codec.decode(Claim, self.shared.peek(keys.running(a)) or b"{}", "claim").worker for a in dead}
@@ -338,7 +339,7 @@ class Fleet:
         doubtful = self.judge.seen.doubtful
         for start in list(doubtful):
             host = next(host for host in self.hosts if host.name == start.who.partition("/")[0])
-            process, supervisor = host.processes.get(str(start.attempt)), host.supervisors.get(str(start.attempt))
+            process, supervisor = host.processes.get(str(start.attempt)), host.supervisor_of(str(start.attempt))
             if process is None or not process.is_alive or supervisor is None:
                 doubtful.remove(start)
                 continue

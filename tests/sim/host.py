@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -24,20 +25,22 @@ from stado_worker.machine import cpu
 from stado_worker.machine.described import Hardware
 from stado_worker.machine.identity import WorkerHome
 from stado_worker.machine.room import LiveRoom, Total
-from stado_worker.nursery import LaunchUnknown, NurseryFailed
 from stado_worker.offer import Offer
 from stado_worker.run import FRESH_S
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AliveLock, AttemptDir
 from stado_worker.shim.barrier import GangBarrier
+from stado_worker.shim.block import BlockIo
 from stado_worker.shim.control import Control
 from stado_worker.shim.heartbeat import Io
 from stado_worker.shim.life import Gate, Life, Over
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.task import Read, read_task
 from tests.sim.ambient import Clocks, VirtualAmbient
+from tests.sim.block_host import BlockHere, is_block
 from tests.sim.checkers import Judge
 from tests.sim.fault_store import FaultStore, SharedBucket
+from tests.sim.host_launcher import HostLauncher
 from tests.sim.loads import beyond_its_room
 from tests.sim.processes import NEVER_S, Process, Script, ScriptedRunner
 from tests.sim.world import Actor, Crash, World
@@ -77,6 +80,7 @@ class Supervisor:
     name: str
     threads: list[Actor] = field(default_factory=list)
     lock: AliveLock | None = None
+    here: BlockHere | None = None
     attempt: AttemptId | None = None
     unwell_at_s: float = -NEVER_S
     over: bool = False
@@ -84,6 +88,9 @@ class Supervisor:
     @property
     def dead(self) -> bool:
         return self.over or any(thread.dead for thread in self.threads)
+
+    def attempts(self) -> list[str]:
+        return [self.folder.attempt_id] if self.here is None else self.here.attempts()
 
     def die(self) -> None:
         """kill -9, or its machine is gone: both threads stop where they are, the kernel lets go of the lock."""
@@ -96,6 +103,8 @@ class Supervisor:
         self.over = True
         if self.lock is not None:
             self.lock.release()
+        if self.here is not None:
+            self.here.release()
         self.host.supervisors.pop(self.folder.attempt_id, None)
         self.host.agent_hears(self.folder.attempt_id)
 
@@ -260,16 +269,25 @@ class Host:
                 world.wake(me)
 
         life = Life(ambient, read.task.claimed_at, read.task.claimed_boot_s, wake_io=wake_io, wake_control=wake_control)
-        runner = ScriptedRunner(world, read, lambda task: self._begin(task, supervisor, wake_control))
-
-        def keep_exit(over: Over) -> None:
-            report.keep(folder, report.facts_of(read, life, over), fsync=False)
-
         bucket = self._bucket(f"sup.{folder.attempt_id}", ambient, lambda: io_actor[0] if io_actor else me)
-        barrier = GangBarrier(read, life, bucket, ambient, lambda: 29500) if read.waits_at_barrier else None
-        control = Control(read, life, runner, folder.stop, ambient, keep_exit, barrier=barrier)
-        io = Io(read, life, bucket, folder, LogShipping(bucket, read.a, folder.log), ambient, barrier=barrier)
-        supervisor.nudge = life.nudge  # type: ignore[attr-defined]
+        begin = partial(self._begin, supervisor=supervisor, wake=wake_control)
+        if is_block(read):
+            supervisor.here = here = BlockHere(supervisor, read, life, bucket, ambient, begin)
+            block = here.block
+            control = Control(read, life, block.runner, block.stop_file, ambient, block.close)
+            io: Io | BlockIo = block.io()
+            left_s, nudge, barrier = here.left_s, here.nudge, None
+        else:
+            runner = ScriptedRunner(world, read, begin)
+
+            def keep_exit(over: Over) -> None:
+                report.keep(folder, report.facts_of(read, life, over), fsync=False)
+
+            barrier = GangBarrier(read, life, bucket, ambient, lambda: 29500) if read.waits_at_barrier else None
+            control = Control(read, life, runner, folder.stop, ambient, keep_exit, barrier=barrier)
+            io = Io(read, life, bucket, folder, LogShipping(bucket, read.a, folder.log), ambient, barrier=barrier)
+            left_s, nudge = runner.left_s, life.nudge
+        supervisor.nudge = nudge  # type: ignore[attr-defined]
 
         def start_io() -> None:
             if not io_actor:
@@ -279,16 +297,21 @@ class Host:
         while True:
             sleep_s = control.step()
             if control.is_over:
-                break
+                following = supervisor.here.let_go(control) if supervisor.here is not None else None
+                if following is None:
+                    break
+                control = following
+                wake_io()
+                continue
             if control.started or control.at_barrier or life.gate is Gate.ASKED:
                 start_io()
-            world.pause(min(sleep_s, runner.left_s()))
+            world.pause(min(sleep_s, left_s()))
         start_io()
         wake_io()
         while not io_actor[0].over:
             world.pause(60.0)
 
-    def _io_runs(self, supervisor: Supervisor, io: Io) -> None:
+    def _io_runs(self, supervisor: Supervisor, io: Io | BlockIo) -> None:
         world = self.grounds.world
         try:
             while (wait_s := io.step()) is not None:
@@ -301,7 +324,7 @@ class Host:
 
     def _begin(self, read: Read, supervisor: Supervisor, wake: Callable[[], None]) -> Process:
         world = self.grounds.world
-        script = Script.of(read.terms.command)
+        script = Script.of(read.terms.command, read.a.rank)
         self._judge_place(read)
         process = Process(world, read.a, script, world.now_s, world.now_s + script.runs_s, on_end=wake)
         process.devices = read.task.claim.devices
@@ -357,44 +380,16 @@ class Host:
         threads = [thread for one in self.supervisors.values() for thread in one.threads]
         return threads + ([self.agent_actor] if self.agent_actor is not None else [])
 
+    def supervisor_of(self, attempt: str) -> Supervisor | None:
+        """Whoever holds an attempt, or the block that has begun it."""
+        for one in self.supervisors.values():
+            if one.folder.attempt_id == attempt:
+                return one
+            if one.here is not None and one.here.runs(attempt):
+                return one
+        return None
+
     def note_unwell(self, until_s: float) -> None:
         self.unwell_at_s = max(self.unwell_at_s, until_s)
         for supervisor in self.supervisors.values():
             supervisor.unwell_at_s = max(supervisor.unwell_at_s, until_s)
-
-
-@dataclass
-class HostLauncher:
-    """The agent's way to supervisors on this host."""
-
-    host: Host
-
-    def launch(self, folder: AttemptDir) -> None:
-        host, world = self.host, self.host.grounds.world
-        if host.nursery_fails:
-            raise NurseryFailed("the nursery could not be started", "Look at its log.")
-        if host.nursery_sleeps_s:
-            # Stopped: the agent gives up on it and starts another, but the request is still in its socket.
-            late_s = host.nursery_sleeps_s
-            host.nursery_sleeps_s = 0.0
-            world.at(world.now_s + late_s, lambda: host.spawn_supervisor(folder))
-            raise LaunchUnknown("the nursery did not answer and was replaced", "The agent looks again.")
-        host.spawn_supervisor(folder)
-
-    def adopt(self, folder: AttemptDir) -> None:
-        """Its end is heard of as that of any supervisor of this host."""
-
-    def forget(self, folder: AttemptDir) -> None:
-        """Nothing is held open for it here."""
-
-    def nudge(self, folder: AttemptDir) -> None:
-        supervisor = self.host.supervisors.get(folder.attempt_id)
-        nudge = getattr(supervisor, "nudge", None)
-        if nudge is not None:
-            nudge()
-
-    def remove_remains(self, folder: AttemptDir) -> tuple[int, ...]:
-        process = self.host.processes.pop(folder.attempt_id, None)
-        if process is not None:
-            process.kill()
-        return ()

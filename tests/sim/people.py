@@ -17,7 +17,7 @@ from stado_like.job.terms import terms_of
 from stado_like.reading.view import read_job
 from tests.sim.checkers import Judge
 from tests.sim.placed_jobs import Cluster, placed
-from tests.sim.plan import in_company, some_job
+from tests.sim.plan import in_blocks, in_company, some_job
 from tests.sim.world import World
 
 Errand = Callable[[Bucket], bool]
@@ -38,6 +38,7 @@ class Person:
     places: bool = False
     """Whether some of the jobs are such that a tick must decide where they run."""
     crowded: bool = False
+    blocks: bool = False
     doing: Errand | None = None
     mine: list[JobId] = field(default_factory=list)
     let_go: set[JobId] = field(default_factory=set)
@@ -91,11 +92,14 @@ class Person:
             self.requests += 1
             request_id = f"{self.name}-{self.requests}"
             # Its own dice: which jobs there are depends on the run, and must not move what else is thrown.
-            company = random.Random(f"{request_id} {self.chance.random()}")
+            dice = f"{request_id} {self.chance.random()}"
+            company = random.Random(dice)
             known = [str(j) for j in self.judge.seen.jobs]
             document = in_company(some_job(self.chance), company, known)
             if self.places:
                 document = placed(document, company, self.cluster, crowded=self.crowded)
+            if self.blocks:
+                document = in_blocks(document, random.Random(f"blocks {dice}"))
             return self._submits(document, request_id)
         if not self.mine:
             return None

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stado_like.job.blocks import unkeepable
 from tests.sim.faults import Kind
 
 DISASTERS = (
@@ -68,6 +69,8 @@ class Plan:
     """Whether there are gangs, urgent work, totals to split and a workspace with a quota."""
     gpus: int = 0
     """On each machine."""
+    blocks: bool = False
+    """Whether some arrays are in blocks."""
     crowded: bool = False
     """Whether more is submitted than there is room for, so that the queue decides."""
 
@@ -76,6 +79,7 @@ class Plan:
         chance = random.Random(f"plan {seed}")
         kinds = [kind for kind in HIGHEST if chance.random() < 0.4]
         of_placement = random.Random(f"placed {seed}")
+        of_blocks = random.Random(f"blocks {seed}")
         return cls(
             seed=seed,
             hosts=chance.randint(1, 4),
@@ -92,6 +96,7 @@ class Plan:
             placed=of_placement.random() < 0.6,
             gpus=of_placement.choice((0, 1, 2)),
             crowded=of_placement.random() < 0.25,
+            blocks=of_blocks.random() < 0.6,
         )
 
 
@@ -117,6 +122,22 @@ def some_job(chance: random.Random) -> dict[str, Any]:
         if chance.random() < 0.6:
             spec["array"]["max_parallel"] = chance.randint(1, 3)
     return {"metadata": {"name": chance.choice(NAMES), "workspace": "default"}, "spec": spec}
+
+
+def in_blocks(document: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """Most arrays that may be: some of more tasks, most of short ones, some of which every third outlasts its
+    block."""
+    spec = document["spec"]
+    if "array" not in spec or unkeepable({**spec, "array": {}}) or chance.random() < 0.2:
+        return document
+    array = {"size": max(spec["array"]["size"], chance.randint(2, 9)), "block": chance.choice((2, 3, 4))}
+    args = list(spec["task_template"]["args"])
+    if chance.random() < 0.8:
+        args[0] = f"{chance.choice((0.05, 0.1, 0.2)):.2f}"
+    if chance.random() < 0.4:
+        args.append(f"third={chance.choice((0.4, 2, 15, 40))}")
+    template = {**spec["task_template"], "args": args}
+    return {**document, "spec": {**spec, "array": array, "task_template": template}}
 
 
 def in_company(document: dict[str, Any], chance: random.Random, known: Sequence[str]) -> dict[str, Any]:
