@@ -13,7 +13,10 @@ from stado_like.job.states import Cause
 from tests.sim.fleet import Fleet
 
 JOBS_TOLD = ("submitted", "acknowledged", "ended", "cancelled", "deleted")
-PLACING_TOLD = ("placed", "went", "aborted", "joined", "attempts ordered", "attempts preempted", "totals split")
+PLACING_TOLD = (
+    "placed", "went", "aborted", "joined", "attempts ordered", "attempts preempted", "totals split",
+    "rows told by day files",
+)  # fmt: skip
 ATTEMPTS_TOLD = ("started", "ended", "reaped", "undelivered")
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 
@@ -64,6 +67,7 @@ class Tally:
                 "attempts ordered": len(seen.placed),
                 "attempts preempted": sum(end.cause is Cause.PREEMPTED for end in seen.end_records.values()),
                 "totals split": seen.splits,
+                "rows told by day files": seen.told_by_days,
             }
         )
 
