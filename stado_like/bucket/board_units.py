@@ -9,6 +9,7 @@ A gang is asked of its own records (`bucket/gang`): its entries only tell that i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,6 +54,8 @@ class Units:
     first: dict[JobId, tuple[AttemptId, float]] = field(default_factory=dict)
     said: dict[JobId, str] = field(default_factory=dict)
     gangs: dict[JobId, int] = field(default_factory=dict)
+    resting: set[JobId] = field(default_factory=set)
+    """Gangs that wait as they did when a tick last looked."""
     set_aside: list[SetAside] = field(default_factory=list)
 
 
@@ -74,6 +77,8 @@ class Reader:
     jobs_left: int = JOBS_A_BOARD
     bodies_left: int = BODIES_A_BOARD
     unusable: set[JobId] = field(default_factory=set)
+    lying: defaultdict[JobId, list[AttemptId]] = field(default_factory=lambda: defaultdict(list))
+    """Of jobs that are not plain, whose entries lie in `held` and are nobody's yet."""
     kinds: dict[int, tuple[Envelope, Ask, bool]] = field(default_factory=dict)
     """By the terms that a kind of jobs shares, which live as long as its jobs are known: the envelope, the ask where
     they may run, and whether only a tick starts them."""
@@ -140,6 +145,8 @@ class Reader:
             self.found.misplaced.append(Misplaced(entry.key, a, keys.QUEUED_OPEN))
 
     def _others(self, lying: list[Lying]) -> None:
+        for entry, _ in lying:
+            self.lying[entry.attempt.job].append(entry.attempt)
         for entry, since in lying:
             a = entry.attempt
             if a.job in self.found.gangs:
@@ -201,12 +208,17 @@ class Reader:
     def _gang(self, entry: Entry, since: float, known: Known) -> None:
         """Its members, as its own records say; one look for all of its entries."""
         j, terms = entry.attempt.job, known.terms
+        rests = self.memory.rests.waits(j, self.lying[j], self.now)
         try:
-            waits = gang.waits(self.bucket, j, terms)
+            waits = rests or gang.waits(self.bucket, j, terms)
         except BadRecord as bad:
             self.found.set_aside.append(SetAside(str(j), bad.message))
             self.unusable.add(j)
             return
+        if rests is not None:
+            self.found.resting.add(j)
+        else:
+            self.memory.rests.note(j, self.lying[j], waits, self.now)
         self.found.gangs[j] = waits.generation if waits is not None else 0
         if waits is None:
             return

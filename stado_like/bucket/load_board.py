@@ -11,7 +11,7 @@ set aside, and the rest goes on.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -106,14 +106,14 @@ class _Loading:
         """Raises `StoreError`."""
         if "running" in self.world.unread:
             raise _unseen("running", self.world.unread["running"])
-        now, tended = self.world.now, self._tended()
+        now = self.world.now
         held, opened = self._entries(self._held()), self._entries(self._open())
         given = given_of(self.memory.cursors, now)
         quiet = not held and not opened and self.supposed is None
         holds = self._holds(quiet=quiet)
         nonce = (self.memory.queue.holds or NOBODY).nonce
         if quiet:
-            return Queue(Board(now, (), (), holds=holds, holds_nonce=nonce), tended=tended)
+            return Queue(Board(now, (), (), holds=holds, holds_nonce=nonce), tended=self._tended())
         workspaces = self._bodies("workspaces", keys.WORKSPACES, Workspace, keys.parse_workspace)
         orders = self._orders()
         standing = [one for one in orders if one.order.kind == "place" and not one.is_late]
@@ -155,7 +155,7 @@ class _Loading:
             first=reader.found.first,
             said=reader.found.said,
             gangs=reader.found.gangs,
-            tended=tended,
+            tended=self._tended(reader.found.resting),
         )
 
     def on_queue(self) -> dict[JobId, dict[int, int]]:
@@ -251,14 +251,15 @@ class _Loading:
         """Jobs that waited for others, and may go."""
         return frozenset((*self.memory.watching.let_go, *(one.job for one in self.world.waiters if one.released)))
 
-    def _tended(self) -> tuple[JobId, ...]:
-        """Gangs that are looked after now: each tick while not all of their tasks are claimed, else once a minute."""
+    def _tended(self, resting: Container[JobId] = ()) -> tuple[JobId, ...]:
+        """Gangs that are looked after now: each tick while not all of their tasks are claimed, else once a minute. Of
+        those that rest there is nothing to look after."""
         now_s = self.bucket.ambient.boot_s()
         claims = Counter(look.attempt.job for look in self.world.looks if not look.ended_at)
         tended, found = self.memory.queue.tended, []
         for one in self.world.open_jobs:
             known = self.memory.watching.known.get(one.job)
-            if known is None or not known[0].gang:
+            if known is None or not known[0].gang or one.job in resting:
                 continue
             if claims[one.job] >= known[0].tasks and now_s - tended.get(one.job, -TEND_AGAIN_S) < TEND_AGAIN_S:
                 continue

@@ -66,6 +66,7 @@ def carry_out(bucket: Bucket, action: Action, memory: Memory) -> tuple[Counter[s
         case PlaceOne():
             return _place_one(bucket, action, memory.places)
         case PlaceGang():
+            memory.queue.rests.wake(action.job)
             placed = gang.place(bucket, action.job, action.generation, action.where, action.devices)
             return Counter({"placed": len(placed.orders)}), f"{action.job}: {placed.why}" if placed.why else ""
         case TendGang():

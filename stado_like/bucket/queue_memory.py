@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stado_like.bucket.known_jobs import KnownJobs
+from stado_like.bucket.resting import Resting
 from stado_like.job.held_room import Holds
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.terms import Ask
@@ -35,10 +36,14 @@ class QueueMemory:
     """The record of the holds as it was last read; None: it never was."""
     tended: dict[JobId, float] = field(default_factory=dict)
     """When a gang was last looked after, by `boot_s`."""
+    rests: Resting = field(init=False)
     seen: list[AttemptId] = field(default_factory=list)
     """Whose entries this tick has listed."""
     inbox: list[Row] | None = None
     """The orders that this tick has listed; None: not yet."""
+
+    def __post_init__(self) -> None:
+        self.rests = Resting(self.jobs.cache)
 
     def forget_listings(self) -> None:
         self.seen, self.inbox = [], None

@@ -9,7 +9,7 @@ import pytest
 
 from stado_coordinator.report import Report
 from stado_coordinator.tick import Tick
-from stado_like.bucket import delete
+from stado_like.bucket import cancel, delete
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.end import Seen, end_attempt
 from stado_like.bucket.settle import settle
@@ -297,3 +297,72 @@ def test_ticks_side_by_side_keep_what_both_saw(tmp_path: Path) -> None:
     third = Tick(Bucket(stage.store, ambient=stage.clock), cache=tmp_path)
     third.memory.cache.open(third.bucket)
     assert all(third.memory.jobs.seen(JobId("default", name, 1)) is not None for name in ("one", "two"))
+
+
+# ---- gangs of which nothing has changed
+
+
+def gang(stage: Waiting, name: str = "gang") -> JobId:
+    return stage.put(name, start="Gang", resources={"machines": 2})
+
+
+def machines(stage: Waiting, free: float | None = None) -> None:
+    for worker in ("w1", "w2"):
+        stage.machine(worker, free=free)
+
+
+def spent(report: Report) -> float:
+    return sum(report.requests[kind] for kind in ("get", "head", "list", "not_modified"))
+
+
+def test_gangs_that_wait_cost_their_entries_lines(stage: Waiting, tmp_path: Path) -> None:
+    for number in range(30):
+        gang(stage, f"gang-{number}")
+    machines(stage, free=0)
+    first = cron(stage, tmp_path)
+    machines(stage, free=0)
+    second = cron(stage, tmp_path)
+    assert spent(first) >= 30 * 6
+    assert spent(second) <= 30 * 2 + 30
+
+
+def test_gang_that_rested_is_placed_when_there_is_room(stage: Waiting, tmp_path: Path) -> None:
+    j = gang(stage)
+    for free in (0, 0, None):
+        machines(stage, free=free)
+        report = cron(stage, tmp_path)
+    assert report.passes["place"]["placed"] == 2
+    assert {one.attempt.job for one in stage.orders()} == {j}
+
+
+def test_gang_that_rested_and_was_placed_by_another_is_looked_after(stage: Waiting, tmp_path: Path) -> None:
+    """Two machines tick in turns, each with a disk of its own. What one placed and nobody claimed, the other aborts and
+    places again, though it had seen the same entries before."""
+    gang(stage)
+    machines(stage, free=0)
+    for disk in ("a", "b"):
+        cron(stage, tmp_path / disk)
+    machines(stage)
+    cron(stage, tmp_path / "a")
+    assert len(stage.orders()) == 2
+    stage.clock.pass_s(100)
+    for _ in range(200):
+        machines(stage)
+        cron(stage, tmp_path / "b", pass_s=20)
+        if any(one.attempt.n == 2 for one in stage.orders()):
+            break
+    assert {one.attempt.n for one in stage.orders()} == {2}
+
+
+def test_gang_that_rested_is_cancelled_and_stopped_as_ever(stage: Waiting, tmp_path: Path) -> None:
+    whole, one = gang(stage), gang(stage, "other")
+    machines(stage, free=0)
+    for _ in range(2):
+        cron(stage, tmp_path)
+    cancel.cancel_job(stage.bucket, whole)
+    cancel.stop_task(stage.bucket, one, 1)
+    for _ in range(4):
+        machines(stage)
+        cron(stage, tmp_path)
+    assert stage.orders() == [] and stage.keys("queued/") == []
+    assert stage.keys(keys.final(whole)) and stage.keys(keys.end(AttemptId(one, 1, 1)))
