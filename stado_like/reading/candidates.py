@@ -8,6 +8,7 @@ makes ranges of about one size, and whatever it is, each key is in one range.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -21,6 +22,7 @@ from stado_like.job.keys import JobId
 from stado_like.store.protocol import Page, list_all
 
 PAGE = 1_000
+PAGES_IN_TURN = 4
 WORTH_A_RANGE = 4
 """Pages. A range ends within a page, so each costs half a page more."""
 
@@ -60,13 +62,16 @@ class Known:
 
 def every_job(bucket: Bucket, workspace: str, known: Callable[[], Known], take: Callable[[Page], None]) -> None:
     """Hand over every page of the jobs of a workspace, or of all, in no particular order, one at a time. `known` is
-    asked only where there is more than one. Raises `StoreUnavailable`."""
+    asked only where there are many. Raises `StoreUnavailable`."""
     prefix = keys.jobs_of(workspace) if workspace else keys.JOBS
-    page = bucket.store.list(prefix)
-    take(page)
-    if not page.more or not page.rows:
-        return
-    ranges = _cut(page.rows[-1].key, known() if bucket.store.url.startswith("s3:") else Known())
+    after = ""
+    for _ in range(PAGES_IN_TURN if bucket.store.url.startswith("s3:") else sys.maxsize):
+        page = bucket.store.list(prefix, start_after=after)
+        take(page)
+        if not page.more or not page.rows:
+            return
+        after = page.rows[-1].key
+    ranges = _cut(after, known())
     turn = Lock()
 
     def take_range(ends: tuple[str, str]) -> None:

@@ -38,6 +38,8 @@ CAPPED_FROM = 1_000
 """Of so many of the newest jobs those are shown that a limit lets; more are held only where it comes to that."""
 WORTH_A_PAGE = 13
 """So many GETs cost what one LIST does."""
+KNOWN_ENOUGH = 5_000
+"""Kept rows by which the space of keys is cut, instead of a day file's."""
 KEPT_OF_DAYS = 10_000
 """Rows of day files that one look keeps on its disk too: what is shown most. All of a very long list would push each
 other out."""
@@ -157,7 +159,7 @@ class _Reading:
 
     def _known(self) -> Known:
         mine = self._kept.keys_of(self._wanted.workspace)
-        return max(Known(mine, len(mine)), self._days.known(), key=lambda one: one.jobs)
+        return Known(mine, len(mine)) if len(mine) >= KNOWN_ENOUGH else self._days.known()
 
     @cached_property
     def _look(self) -> Look:

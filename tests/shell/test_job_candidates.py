@@ -79,6 +79,19 @@ def test_listing_in_parallel_costs_at_most_a_page_for_each_range(near: MemorySto
     assert ranges > 3 and pages <= far.meter.snapshot()["list"] <= pages + ranges
 
 
+def test_few_pages_are_listed_one_after_another(near: MemoryStore) -> None:
+    """Nothing is asked beside them."""
+
+    def nobody_asks() -> Known:
+        raise AssertionError("it was asked what is known")
+
+    far = Far(MemoryStore(REAL.token()))
+    for number in range(PAGE * candidates.PAGES_IN_TURN):
+        far.put(keys.job(JobId("default", f"job-{number}", 1)), b"{}")
+    every_job(Bucket(far), "", nobody_asks, lambda page: None)
+    assert far.meter.snapshot()["list"] == candidates.PAGES_IN_TURN
+
+
 def test_one_workspace_is_listed_alone(near: MemoryStore) -> None:
     told = found(Far(near), Known(["jobs/lab/job-0300.1.json"], 1_000_000), "lab")
     assert len(told) == 137 and all(key.startswith("jobs/lab/") for key in told)
