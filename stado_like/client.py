@@ -37,7 +37,7 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Job as JobRecord
 from stado_like.job.records import Tombstone
 from stado_like.job.rollup import Rolled
-from stado_like.job.terms import Terms, terms_of
+from stado_like.job.terms import Terms
 from stado_like.jobspec import JobSpec
 from stado_like.operating import Operating
 from stado_like.patience import Note, Patience, silent
@@ -228,7 +228,7 @@ class Client:
         return found
 
     def terms(self, job: Words) -> Terms:
-        return terms_of(self._read(self.resolve(job)).document)
+        return self.bucket.terms(self._read(self.resolve(job)))
 
     def view(self, job: Words) -> JobView:
         if isinstance(job, str):
@@ -303,7 +303,7 @@ class Client:
         """An attempt of a task: `n`, or the newest that has left a trace. Raises `NotFound`."""
         j = self.resolve(job)
         found = self._read(j)
-        terms = terms_of(found.document)
+        terms = self.bucket.terms(found)
         if not 0 <= rank < terms.tasks:
             raise no_such_task(found, terms, rank)
         if n is not None:
@@ -313,7 +313,7 @@ class Client:
     def attempts(self, job: Words) -> list[AttemptId]:
         """The newest attempt of every task that has left a trace, by rank; one listing for all."""
         j = self.resolve(job)
-        tasks = terms_of(self._read(j).document).tasks
+        tasks = self.bucket.terms(self._read(j)).tasks
         listed = load.list_status(self.bucket, j)
         return [load.newest_traced(j, rank, listed) for rank in range(tasks)]
 

@@ -8,7 +8,7 @@ them once. Nor does a job: its terms are resolved once.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from stado_like.ambient import REAL, Ambient
@@ -52,6 +52,7 @@ class Bucket:
         self.kept_ends: KeptEnds | None = None
         self._terms: dict[str, tuple[Job, Terms]] = {}
         self._blocks: dict[JobId, Terms | None] = {}
+        self._split: dict[str, Job] = {}
 
     def now(self) -> float:
         """Store time, seconds."""
@@ -84,15 +85,26 @@ class Bucket:
             split = self.read(Split, keys.shape(JobId(job.workspace, job.name, job.incarnation)))
             if split is None:
                 return found
-            found = terms_of(decided(job.document, split.record))
+            as_split = replace(job, document=decided(job.document, split.record))
+            found = terms_of(as_split.document)
+            self.remember_terms(job, found)
+            self._split[job.nonce] = as_split
+            return found
         self.remember_terms(job, found)
         return found
+
+    def as_split(self, job: Job) -> Job:
+        """The job as if its person had said how its total is split, for whoever goes by its document alone from here
+        on (a supervisor). Raises as `terms`."""
+        self.terms(job)
+        return self._split.get(job.nonce, job)
 
     def remember_terms(self, job: Job, terms: Terms) -> None:
         """What a job asks for, where somebody has resolved it already. `terms.shaped` must hold."""
         if len(self._terms) >= TERMS_REMEMBERED:
             self._terms.clear()
             self._blocks.clear()
+            self._split.clear()
         self._terms[job.nonce] = (job, terms)
         self._blocks[JobId(job.workspace, job.name, job.incarnation)] = terms if terms.block else None
 

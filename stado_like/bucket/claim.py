@@ -132,7 +132,7 @@ def _gate(bucket: Bucket, a: AttemptId, claim: Claim) -> Open | Over:
         return _end_unstarted(bucket, a, job, terms, claim, Ended(Cause.UNSCHEDULABLE, late))
     if terms.parent and outcome.is_over(bucket, JobId.parse(terms.parent)):  # guard: gate looks for the parent
         return _end_unstarted(bucket, a, job, terms, claim, cancelled(reasons.PARENT_TERMINATED))
-    return Open(job, terms, previous, placed)
+    return Open(bucket.as_split(job), terms, previous, placed)
 
 
 def _needs_seat(terms: Terms, claim: Claim) -> bool:

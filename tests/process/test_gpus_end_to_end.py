@@ -67,3 +67,15 @@ def test_every_free_gpu_is_taken_and_the_task_is_told_how_many(rig: Rig) -> None
     assert b"gpus=3" in rig.output(every) and b"gpus=1" in rig.output(one)
     (kept,) = [json.loads(path.read_text()) for path in rig.folder.rglob("claim.json") if ".every." in str(path)]
     assert (kept["ask"]["gpus"], kept["ask"]["cpu_millis"]) == (3, 4500)
+
+
+def test_gang_takes_every_gpu_of_the_machines_that_a_tick_chose(rig: Rig) -> None:
+    for worker, gpus in (("w1", 2), ("w2", 3), ("w3", 1)):
+        rig.worker(worker, *ROOM, "--gpus", str(gpus))
+    with rig.coordinator():
+        resources = {"gpu_requests": {"count": 4, "policy": "All"}}
+        j = rig.submit("all", "echo gpus=$STADO_GPU_COUNT", start="Gang", task={"requested_resources": resources})
+        ends = [rig.end(j, rank, within_s=40) for rank in range(2)]
+    assert {one.worker for one in ends} == {"w1", "w2"}
+    told = {one.worker: rig.output(j, rank) for rank, one in enumerate(ends)}
+    assert told == {"w1": b"gpus=2\n", "w2": b"gpus=3\n"}

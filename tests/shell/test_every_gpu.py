@@ -19,6 +19,7 @@ from stado_like.job import codec, keys
 from stado_like.job.ids import AttemptId, JobId
 from stado_like.job.records import Claim, Order
 from stado_like.job.spec.validate import validate
+from stado_like.job.terms import terms_of
 from stado_like.job.workspace import Edit
 from stado_like.planning.board import Spot
 from stado_like.planning.place_actions import PlaceGang, PlaceOne
@@ -139,3 +140,16 @@ def test_split_chooses_the_machines_and_each_takes_what_is_free(stage: Waiting) 
     terms = stage.bucket.terms(job)
     assert (terms.tasks, terms.ask.gpus, terms.ask.gpu_kind.every, bool(terms.ask.apart)) == (2, 3, True, True)
     assert sorted(keys.attempt_of_entry(key).rank for key in stage.keys(keys.QUEUED)) == [0, 1]
+
+
+def test_who_goes_by_the_document_alone_is_given_the_split_with_it(stage: Waiting) -> None:
+    """A supervisor asks the store for no shape: without it, rank 1 of two would be no rank of its job."""
+    j = stage.put("all", gpus=6, gpu=ALL)
+    stage.machine("w1", gpus=4)
+    stage.machine("w2", gpus=3)
+    before = stage.bucket.job(j)
+    assert before is not None and stage.bucket.as_split(before) is before
+    tick(stage)
+    for _ in range(2):
+        assert terms_of(stage.bucket.as_split(before).document) == stage.bucket.terms(before)
+        assert stage.bucket.terms(before).tasks == 2

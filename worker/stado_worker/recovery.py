@@ -12,11 +12,12 @@ the job. Neither stops the worker, nor keeps it from its other attempts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import codec
@@ -32,6 +33,7 @@ from stado_worker.shim.task import Read, Task, read_of, read_task
 if TYPE_CHECKING:
     from stado_worker.agent import AgentOptions
 
+ASK_EVERY_S = 15.0
 UNREADABLE = (BadRecord, KeyError, TypeError, ValueError, AttributeError)
 """What reading a record raises that somebody else wrote, hurt, or that a newer version shaped differently."""
 
@@ -58,11 +60,42 @@ def look_through(attempts: Path, boot_id: str, known: Callable[[str], bool], log
         holding = read_holding(a, folder, boot_id, log)
         if holding is not None:
             found.holdings.append(holding)
+            log(f"{a}: found, {holding.phase}")
         elif (block := _block_of(a, attempts)) is None:
             found.unread.append((a, folder))
         elif block.is_done():
             report.note_done(folder, ours=True)  # whoever ended the block died before it came to this
     return found
+
+
+@dataclass(slots=True)
+class Unread:
+    """Folders whose claim cannot be read: the store is asked now and then whether they are ours."""
+
+    folders: list[tuple[AttemptId, AttemptDir]] = field(default_factory=list)
+    due_s: float = 0.0
+
+    def __contains__(self, a: object) -> bool:
+        return any(one == a for one, _ in self.folders)
+
+    def ask(self, bucket: Bucket, options: AgentOptions, now_s: float, log: Callable[[str], None]) -> list[Holding]:
+        """Those that are. Raises `StoreUnavailable`."""
+        if not self.folders or now_s < self.due_s:
+            return []
+        self.due_s = now_s + ASK_EVERY_S
+        return ask_the_store(bucket, self.folders, options, log)
+
+
+def rank_that_goes_on(
+    folder: AttemptDir, unread: Unread, ambient: Ambient, log: Callable[[str], None]
+) -> Iterator[Holding]:
+    """The attempt that a block has let go, unless it is over by now."""
+    a = AttemptId.parse(folder.attempt_id)
+    holding = read_holding(a, folder, ambient.boot_id, log)
+    if holding is None:
+        unread.folders.append((a, folder))
+    elif not folder.is_done():
+        yield holding
 
 
 def read_holding(a: AttemptId, folder: AttemptDir, boot_id: str, log: Callable[[str], None]) -> Holding | None:
@@ -114,6 +147,7 @@ def ask_the_store(
             report.note_done(folder, ours=False)
         else:
             found.append(holding)
+            log(f"{a}: found, {holding.phase}")
     return found
 
 
@@ -171,7 +205,7 @@ def task_of(bucket: Bucket, holding: Holding) -> Read | None:
             store=bucket.store.url,
             worker=holding.claim.worker,
             claim=holding.claim,
-            job=job,
+            job=bucket.as_split(job),
             previous=bucket.end(a.previous) if a.previous is not None else None,
             claimed_boot_s=holding.claimed_boot_s,
             claimed_at=holding.claim.since,

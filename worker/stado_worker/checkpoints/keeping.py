@@ -18,7 +18,6 @@ from stado_like.bucket.bucket import Bucket
 from stado_like.job import checkpoint
 from stado_like.job.checkpoint_keys import Shelf
 from stado_like.job.ids import JobId
-from stado_like.job.terms import terms_of
 from stado_worker.checkpoints import place
 from stado_worker.checkpoints.restore import Restored, Restoring
 from stado_worker.checkpoints.saving import Saver
@@ -82,7 +81,8 @@ class Checkpoints:
         if job is None:
             raise CouldNotPrepare(f"The job {j}, from whose checkpoint it should start, was deleted")
         rank = self._read.a.rank
-        wanted = checkpoint.wanted(terms_of(job.document).for_rank(rank).checkpoint)
+        terms = restoring.ask(lambda: self._bucket.terms(job))
+        wanted = checkpoint.wanted(terms.for_rank(rank).checkpoint)
         found = restoring.newest(Shelf(j, rank, wanted.prefix if wanted else ""), before=None, own=False)
         if found is None:
             restoring.notes.append(f"{j} left no checkpoint of its task {rank} to start from")
