@@ -35,14 +35,14 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     signal.signal(signal.SIGTERM, _end)
-    began_s = REAL.boot_s()
+    began_s, load_before = REAL.boot_s(), os.getloadavg()[0]
     options.out.mkdir(parents=True, exist_ok=True)
     with _places(options.out) as (on_disk, in_memory):
         if options.check:
             return check.main(in_memory, options.bounds)
         run = Run(Results(), on_disk, in_memory, OUT, rounds=options.rounds, quick=options.quick, only=options.peers)
         run.measure()
-    head = _head(options, run.results, REAL.boot_s() - began_s)
+    head = _head(options, run.results, load_before, REAL.boot_s() - began_s)
     _write(options, run.results, head)
     return 2 if run.results.missing else 0
 
@@ -104,17 +104,17 @@ def _end(_number: int, _frame: FrameType | None) -> None:
     sys.exit(143)
 
 
-def _head(options: argparse.Namespace, results: Results, took_s: float) -> dict[str, str]:
+def _head(options: argparse.Namespace, results: Results, load_before: float, took_s: float) -> dict[str, str]:
     commit = ""
     with suppress(OSError, subprocess.SubprocessError):
         commit = subprocess.run(
             ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, timeout=10
         ).stdout.strip()
-    load = "/".join(f"{one:.1f}" for one in os.getloadavg())
     peers = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     return {
         "Date": datetime.fromtimestamp(REAL.wall_s(), UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "Machine": f"{os.cpu_count()} cores {platform.machine()}, Linux {platform.release()}, load {load} at the end",
+        "Machine": f"{os.cpu_count()} cores {platform.machine()}, Linux {platform.release()}",
+        "Load before": f"{load_before:.1f} (above 0.5 other work was in the way: read the ratios only)",
         "Versions": f"Python {platform.python_version()}, stado {commit or 'unknown'}",
         "Peers": peers or "none",
         "Rounds": f"{options.rounds}",

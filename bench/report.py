@@ -20,8 +20,9 @@ METHOD = """\
 Every round takes every figure once, in turns, so that a machine that gets slower in the middle slows all of them. A
 figure is the median of the rounds; a ratio is the median of the rounds' ratios, so both sides of it come from the same
 minutes. All work is `/bin/true`, two at a time. Single jobs are submitted one after the other by one client; a rate
-counts from before the first submit until the last job is known to have ended. What each peer was asked to do, and with
-which flags, stands further down."""
+counts from before the first submit until the client knows that the last job has ended (stado's single jobs on a
+directory: until the last end record was written). What each peer was asked to do, and with which flags, stands further
+down."""
 
 
 def markdown(results: Results, head: Mapping[str, str], pictures: str = "") -> str:

@@ -7,12 +7,12 @@ them is the one that counts. Requests are what the tick itself reports.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import orjson
 
@@ -22,12 +22,14 @@ from bench.work import TRUE
 from stado_like.ambient import REAL
 from stado_like.client import Client
 from stado_like.job.keys import JobId
+from stado_like.job.records import Held
 from stado_like.store.meter import PRICE_PER_1000
-from tests.builders_jobs import attempt, claim, run, worker
+from tests.builders_jobs import attempt, beat, claim, run, worker
 
 SIZES = (100, 10_000, 100_000)
 CHANGES = 100
 ROUNDS = 3
+LOOK_S = 0.01
 TEMPLATE = "job-0000000"
 KINDS = {"list": "LIST", "gets": "GET and HEAD", "puts": "PUT"}
 
@@ -44,13 +46,14 @@ def measure(results: Results, place: Path, queued: int, rounds: int = ROUNDS) ->
     with Client(url) as client:
         client.ready_to_write()
         _fill(client, store, queued)
+        held: list[Held] = []
         worker(client.bucket)
         first = _tick(env)
         figure = Figure(name_of(queued, "first"), f"tick, {queued:,} queued, the first: requests", "")
         results.add(figure, first.requests["total"])
         for i in range(rounds):
-            _change(client, i, queued)
-            worker(client.bucket)
+            held += _change(client, i, queued)
+            worker(client.bucket, held=tuple(held))
             _add(results, queued, _tick(env))
 
 
@@ -82,17 +85,19 @@ def _fill(client: Client, store: Path, queued: int) -> None:
             Path(path.replace(TEMPLATE, name)).write_bytes(body.replace(TEMPLATE.encode(), name.encode()))
 
 
-def _change(client: Client, i: int, queued: int) -> None:
-    """A third each: submitted, claimed, ended."""
-    third = CHANGES // 3
+def _change(client: Client, i: int, queued: int) -> list[Held]:
+    """A third each: submitted, claimed, ended. Returns what is held then, as its worker broadcasts it."""
+    third, held = CHANGES // 3, []
     for number in range(CHANGES - 2 * third):
         client.submit(command=TRUE, name=f"new-{i}-{number}")
     for number in range(2 * third * i, min(2 * third * (i + 1), queued)):
         a = attempt(JobId("default", f"job-{number:07d}", 1))
         if number % 2:
-            claim(client.bucket, a)
+            held.append(Held(attempt=str(a), nonce=claim(client.bucket, a).nonce, alive=True))
+            beat(client.bucket, a)
         else:
             run(client.bucket, a)
+    return held
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +108,32 @@ class _Tick:
 
 
 def _tick(env: Mapping[str, str]) -> _Tick:
-    """By the command, from its exec to its exit."""
-    began_s = REAL.boot_s()
+    """By the command, from its exec to its exit. Its largest resident size is read again and again while it runs: what
+    wait4 tells of a child includes the memory that this process had when it forked."""
     command = [stado(), "scheduler", "tick", "--json"]
-    with (
-        tempfile.TemporaryFile() as log,
-        subprocess.Popen(command, env=dict(env), stdout=subprocess.PIPE, stderr=log) as process,
-    ):
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)  # its memory, which Popen's own wait does not tell
-        took_s = REAL.boot_s() - began_s
-        process.returncode = os.waitstatus_to_exitcode(status)
-        log.seek(0)
-        trouble = log.read().decode(errors="replace")
+    largest_kib = 0
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
+        began_s = REAL.boot_s()
+        with subprocess.Popen(command, env=dict(env), stdout=out, stderr=log) as process:
+            while process.poll() is None:
+                largest_kib = max(largest_kib, _largest_kib(process.pid))
+                REAL.sleep(LOOK_S)
+            took_s = REAL.boot_s() - began_s
+        said, trouble = _whole(out), _whole(log).decode(errors="replace")
     if process.returncode != 0:
         raise NotMeasured(f"the tick ended with {process.returncode}: {trouble[-300:]}")
-    return _Tick(orjson.loads(said)["requests"], took_s, usage.ru_maxrss / 1024)
+    return _Tick(orjson.loads(said)["requests"], took_s, largest_kib / 1024)
+
+
+def _largest_kib(pid: int) -> int:
+    """0 when it has just ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+
+
+def _whole(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()

@@ -62,7 +62,7 @@ KINDS = (
         title="HyperQueue, output in files",
         driver="hyperqueue_peer",
         arguments=("files",),
-        array=2000,
+        array=1000,
         note="the same with its default: standard output and error of each task in files; stado keeps a log of each",
     ),
     Kind(
@@ -90,7 +90,7 @@ KINDS = (
         driver="parallel_peer",
         install="apt install parallel",
         singles=10,
-        array=1000,
+        array=500,
         starts=4,
         quick=True,
         note="-j2 with a job log; no queue, so a single job is one run of its `--semaphore`",

@@ -8,7 +8,7 @@ from bench.figures import Figure, Results, percentile
 from bench.peers.contestant import Driver, Kind, started
 from stado_like.ambient import REAL
 
-QUICK_SINGLES, QUICK_ARRAY, QUICK_STARTS = 200, 500, 8
+QUICK_SINGLES, QUICK_ARRAY, QUICK_STARTS = 100, 200, 8
 SINGLES, MANY_SINGLES, ARRAY = "singles", "many", "array"
 P50, P95, MEMORY = "start_p50", "start_p95", "memory"
 
