@@ -12,7 +12,7 @@ on descriptors and signals. The simulator drives the same `step()`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.bucket.bucket import Bucket
@@ -21,7 +21,7 @@ from stado_like.bucket.doorbell import Listener, ring_entries
 from stado_like.bucket.ordered_place import ToStart
 from stado_like.errors import StoreError
 from stado_like.job import codec, keys
-from stado_like.job.keys import AttemptId, Entry
+from stado_like.job.keys import Entry
 from stado_like.job.records import BellEvent
 from stado_like.job.terms import Ask
 from stado_like.planning import fit
@@ -69,8 +69,7 @@ class Agent:
         self._reach = Reach()
         self._bell_due_s = self._sweep_due_s = self._watch_due_s = 0.0
         self._ready: set[str] = set()
-        self._unread: list[tuple[AttemptId, AttemptDir]] = []
-        self._unread_due_s = 0.0
+        self._unread = recovery.Unread()
         self._followers = Followers()
         self._inbox = Inbox(bucket, options.worker, launcher, offer, log, options.only_job)
         self._rules = QueueRules(bucket, options.worker, offer, log)
@@ -96,38 +95,20 @@ class Agent:
         """Take over what an earlier agent of this worker left on this machine. Returns how many attempts."""
         attempts, boot_id = self._options.home.attempts, self._ambient.boot_id
         found = recovery.look_through(attempts, boot_id, self._holdings.__contains__, self._log)
-        self._unread = found.unread
+        self._unread.folders = found.unread
         self._offer.undying.recover(attempts, boot_id)
-        for holding in found.holdings:
-            self._take_over(holding)
-            self._log(f"{holding.a}: found, {holding.phase}")
+        self._take_over(found.holdings)
         return len(self._holdings)
 
-    def _take_over_rank(self, attempt_id: str) -> None:
-        """A block is over here, and one of its ranks goes on under a claim of its own, in the same room."""
-        if attempt_id in self._holdings:
-            return
-        folder = AttemptDir(self._options.home.attempts / attempt_id)
-        a = AttemptId.parse(attempt_id)
-        holding = recovery.read_holding(a, folder, self._ambient.boot_id, self._log)
-        if holding is None:
-            self._unread.append((a, folder))
-        elif not folder.is_done():
-            self._take_over(holding)
-            self._followers.tell(a, folder)
-
-    def _take_over(self, holding: Holding) -> None:
-        self._holdings[str(holding.a)] = holding
-        if holding.phase is Phase.RUNNING:
-            self._launcher.adopt(holding.folder)
+    def _take_over(self, holdings: Iterable[Holding]) -> None:
+        for holding in holdings:
+            self._holdings[str(holding.a)] = holding
+            if holding.phase is Phase.RUNNING:
+                self._launcher.adopt(holding.folder)
+                self._followers.tell(holding.a, holding.folder)
 
     def _ask_for_unread(self, now_s: float) -> None:
-        """Folders whose claim cannot be read: the store says whether they are ours."""
-        if self._unread and now_s >= self._unread_due_s:
-            self._unread_due_s = now_s + RETRY_MOST_S
-            for holding in recovery.ask_the_store(self._bucket, self._unread, self._options, self._log):
-                self._take_over(holding)
-                self._log(f"{holding.a}: found, {holding.phase}")
+        self._take_over(self._unread.ask(self._bucket, self._options, now_s, self._log))
 
     # ---- the loop
 
@@ -174,14 +155,13 @@ class Agent:
         if any(one.phase is Phase.RUNNING for one in self._holdings.values()):
             due.append(self._watch_due_s)
         due += [one.retry_boot_s for one in self._holdings.values() if one.phase is not Phase.RUNNING]
-        if self._unread:
-            due.append(self._unread_due_s)
+        if self._unread.folders:
+            due.append(self._unread.due_s)
         if self.claiming and self._candidates.version != self._looked_at[0]:
             due.append(now_s)  # a claim released the next rank of its lane
         if self.claiming and self._candidates.outdated:
             due.append(self._look_again_s)
-        retry = self._candidates.next_due_s()
-        if retry is not None:
+        if (retry := self._candidates.next_due_s()) is not None:
             due.append(now_s + retry - self._bucket.now())
         return max(0.0, min(due) - now_s)
 
@@ -223,8 +203,9 @@ class Agent:
                 self._again(holding, now_s, "waits for the end of its block")
                 continue
             self._forget(holding)
-            if ending.goes_on:
-                self._take_over_rank(ending.goes_on)
+            if ending.goes_on and ending.goes_on not in self._holdings:  # in the same room
+                folder = AttemptDir(self._options.home.attempts / ending.goes_on)
+                self._take_over(recovery.rank_that_goes_on(folder, self._unread, self._ambient, self._log))
             self._offer.undying.ended(holding.folder, holding.ask, holding.stuck, self._ambient.boot_id)
             self._offer.note_delivery(now_s, delivered=not ending.undelivered, why=ending.why)
             for key in ending.entries:
@@ -287,7 +268,7 @@ class Agent:
 
     def _obey(self, now_s: float) -> None:
         self._rules.answer(now_s)
-        self._inbox.obey(self._holdings, [a for a, _ in self._unread])
+        self._inbox.obey(self._holdings, self._unread)
 
     # ---- admitting and claiming
 
@@ -340,7 +321,7 @@ class Agent:
         return progress
 
     def _claim(self, entry: Entry, ask: Ask, by: ToStart | None = None) -> None:
-        if any(a == entry.attempt for a, _ in self._unread):
+        if entry.attempt in self._unread:
             return  # the store has not said yet whose it is
         try:
             holding = claims.prepare(self._bucket, self._options, self._ambient, entry, ask, by)
