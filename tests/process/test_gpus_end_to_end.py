@@ -1,4 +1,4 @@
-"""Workers whose GPUs a file describes: a job goes to the machine that has what it asks for, and the others say why not."""
+"""Workers with GPUs: a job goes where those are that it asks for, the others say why not; or it takes all that are free."""
 
 from __future__ import annotations
 
