@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.sim.teeth import below, days, gangs, kept, ordered, places, traces
+from tests.sim import promises
+from tests.sim.teeth import below, blocks, days, gangs, kept, ordered, places, traces
 from tests.sim.teeth.bites import Probe, pair, scene
 
 
@@ -57,8 +58,8 @@ TEETH: tuple[Tooth, ...] = (
     ),
     # ---- how an attempt ends
     tooth(
-        f"{BUCKET}/end.py", "retry obeys verdict", "compose",
-        {"and is_over(bucket, a)": "and False"},
+        f"{BUCKET}/end.py", "retry obeys verdict", "_compose",
+        {"and over()": "and False"},
         traces.failing_task_under_an_acknowledged_cancel_is_not_retried,
     ),
     tooth(
@@ -125,6 +126,29 @@ TEETH: tuple[Tooth, ...] = (
         {"settle(bucket, a, end, job=job, queue_key=claim.queue_key, mending=True)": "bucket.drop(keys.running(a))"},
         pair("claimer that slept, reaper"),
     ),
+    # ---- blocks
+    tooth(CLAIM, "carried or open", "_gate",
+          {"if not ended and not blocks.is_open(bucket, a, terms):": "if False:"},
+          scene("claim of a rank that its block carried")),
+    tooth(CLAIM, "gate looks for the mark", "_gate",
+          {"if stopped and block_of.is_unit(terms, a.rank):": "if False:"}, pair("claimer of a block, stopper")),
+    tooth(f"{BUCKET}/blocks.py", "stop reaches the block", "mark",
+          {"bucket.decide(keys.stop(a.job, unit), replace(stop, nonce=bucket.token()))": "pass"},
+          pair("claimer of a block, stopper")),
+    tooth(f"{BUCKET}/apply.py", "the block first", "_reap", {"if is_open is None:": "if False:"},
+          scene("tick reaps a block and a rank's claim")),
+    tooth("worker/stado_worker/endings.py", "the block first", "finish",
+          {"(is_open := blocks.is_open(bucket, read.a, read.whole)) is not True": "False"},
+          blocks.rank_of_a_dead_supervisor_waits_for_its_block),
+    tooth(f"{SHIM}/block_report.py", "begun is not given back", "_composed",
+          {"elif rank == ran.begun or not ran.whole:": "elif False:"}, blocks.nothing_is_given_back_after_a_reboot),
+    tooth(f"{SHIM}/block_ran.py", "begun before started", "RanFile.begin", {"self._write()": "pass"},
+          blocks.rank_that_had_begun_is_lost_with_its_supervisor),
+    tooth(f"{SHIM}/block_goes_on.py", "goes on under its own claim", "RankOn._verify",
+          {"if found is None or found.record.nonce != self._claim.nonce:": "if False:"},
+          blocks.rank_whose_claim_was_taken_away_does_not_go_on),
+    tooth(f"{SHIM}/block_goes_on.py", "only our own claim is dropped", "drop_own_claim",
+          {" and found.record.nonce == claim.nonce": ""}, blocks.claim_of_another_is_left_alone),
     # ---- decisions before their indexes
     tooth(
         f"{BUCKET}/finish.py", "verdict before index", "early_verdict",
@@ -156,8 +180,8 @@ TEETH: tuple[Tooth, ...] = (
     ),
     tooth(
         f"{BUCKET}/delete.py", "delete order", "finish_deletion",
-        {"    listed = load.list_status(bucket, j)":
-         "    bucket.drop(keys.open_index(j))\n    listed = load.list_status(bucket, j)"},
+        {"    listed = load.listed_of(":
+         "    bucket.drop(keys.open_index(j))\n    listed = load.listed_of("},
         scene("delete"),
     ),
     # ---- stores
@@ -275,6 +299,10 @@ TEETH: tuple[Tooth, ...] = (
     tooth(f"{BUCKET}/place.py", "room is held before a stop", "_evict",
           {"if not holding.is_held_for(bucket, head.job):": "if False:"},
           places.nobody_is_stopped_for_room_that_a_third_may_take),
+    tooth("stado_like/planning/holds.py", "ends in time", "ends_in_time",
+          {"return now + time_limit_s <= hold.starts_at": "return True"}, promises.heads_start_as_promised),
+    tooth("stado_like/planning/holds.py", "fits beside", "fits_beside",
+          {", Kept(hold.cpu_millis, hold.memory_bytes, hold.gpus))": ")"}, promises.heads_start_as_promised),
     tooth("stado_like/planning/preemption.py", "strictly lower", "_groups",
           {"if one.priority >= unit.priority:": "if False:"}, places.equal_is_never_stopped_for_an_equal),
     tooth("stado_like/planning/preemption.py", "protected", "_is_protected",
