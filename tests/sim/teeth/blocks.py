@@ -62,7 +62,7 @@ def rank_that_had_begun_is_lost_with_its_supervisor() -> None:
 
 def nothing_is_given_back_after_a_reboot() -> None:
     """What was written last may be gone with the power: any of its ranks may have begun."""
-    with _one_block() as (fleet, j):
+    with _one_block(tick_every_s=600.0) as (fleet, j):
         _until_begun(fleet, j)
         fleet.hosts[0].lose()
         go(fleet, 5.0)
