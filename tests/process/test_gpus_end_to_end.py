@@ -1,4 +1,4 @@
-"""Workers with GPUs: a job goes where those are that it asks for, or takes all that are free; the others say why not."""
+"""Workers with GPUs: a job goes where those are that it asks for, or takes all that are free; others say why not."""
 
 from __future__ import annotations
 
