@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
-from stado_like.job import blocks
+from stado_like.job import blocks, keys
 from stado_like.job.budget import Ended
 from stado_like.job.states import Cause
 from stado_worker.shim import block_report
@@ -156,6 +156,7 @@ class Block:
             stopped=stopped,
         )
         facts = replace(facts, record=body.decode())
+        place.bucket.ahead(keys.end(place.read.a), body)
         keep(place.folder, facts, fsync=place.read.task.fsync)
         return Composed(facts, end)
 
