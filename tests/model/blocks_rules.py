@@ -111,15 +111,15 @@ SMALL: tuple[Setting, ...] = (
 LARGE: tuple[Setting, ...] = (
     Setting("a block, retries, late requests", "worker 1, worker 1, tick 1", ENTRIES, ONE),
     Setting("a block, a worker, two ticks, retries", "worker 2, tick 1, tick 1", options=ONE),
-    Setting("a block, two workers, two ticks", "worker 2, worker 1, tick 1, tick 1", options=BRIEF),
-    Setting("a block, a stop, two workers, a tick", "worker 2, worker 1, stopper, tick 1", options=ONE),
-    Setting("a block, a verdict, a tick", "worker 2, worker 1, judge, tick 1", options=BRIEF),
-    Setting("a strange entry, two workers, a tick", "worker 2, worker 1, stranger, tick 1", options=BRIEF),
-    Setting("two blocks, a verdict, late requests", "worker 2, worker 1, judge", ENTRIES, TREE),
-    Setting("two blocks, a stop, a tick", "worker 2, worker 1, stopper, tick 1", options=TREE),
+    Setting("a block, two workers, two ticks", "worker 1, worker 1, tick 1, tick 1", options=BRIEF),
+    Setting("a block, a stop, two workers, a tick", "worker 1, worker 1, stopper, tick 1", options=BRIEF),
+    Setting("a block, a verdict, a tick", "worker 1, worker 1, judge, tick 1", options=BRIEF),
+    Setting("a strange entry, two workers, a tick", "worker 1, worker 1, stranger, tick 1", options=BRIEF),
+    Setting("two blocks, a verdict, late requests", "worker 1, worker 1, judge", ENTRIES, TREE),
+    Setting("two blocks, a stop, a tick", "worker 1, worker 1, stopper, tick 1", options=TREE),
     Setting(
         "a block of three, a tick",
-        "worker 2, worker 1, tick 1",
+        "worker 1, worker 1, tick 1",
         options=(("ranks", 3), ("block", 3), ("attempts", 1)),
     ),
 )

@@ -34,7 +34,8 @@ slept, unsettled = by_a(_slept), by_a(blocks._ended_unsettled)
 ENDED = {"Completed", "Cancelled"}
 DONE = {rank: {"Completed"} for rank in range(5)}
 CANCELLED = {rank: {"Cancelled"} for rank in range(5)}
-EITHER = dict.fromkeys(range(5), ENDED)
+EITHER = {**dict.fromkeys(range(5), ENDED), 1: {"Cancelled", "Failed"}}
+"""The second of them fails: under a verdict, or its own stop, it is not tried again."""
 
 PAIRS: tuple[Pair, ...] = (
     Pair("claimers of a block", queued, take_any, take_any, DONE),
