@@ -13,7 +13,7 @@ import pytest
 from stado_like.bucket.end import commit
 from stado_like.job import blocks, codec, keys, reasons
 from stado_like.job.keys import AttemptId
-from stado_like.job.records import Claim, End, Verdict
+from stado_like.job.records import MOST_BYTES, Claim, End, Verdict
 from stado_like.job.states import Cause, Decision, JobState, Outcome, TaskState
 from stado_worker.shim import block_report
 from stado_worker.shim.block_ran import RAN, Ran, RankEnd, read_ran, with_output
@@ -255,6 +255,22 @@ def test_what_is_on_the_disk_says_what_had_begun(bench: Bench) -> None:
     assert ran is not None
     assert (set(ran.ended), ran.begun, ran.whole) == ({0, 1}, 2, True)
     assert (ran.ended[0].cause, ran.ended[1].exit_code) == (Cause.NONE, 1)
+
+
+def test_pairs_of_many_ranks_do_not_burst_the_record(bench: Bench) -> None:
+    """Each may say 4 KiB of outputs and 4 KiB of progress: after some of them the block is full."""
+    bench.step()
+    for rank in range(TASKS):
+        if bench.block.runner.rank is None:
+            break
+        for name in ("outputs", "progress"):
+            said = "".join(f"key{i}={'x' * 120}\n" for i in range(60))
+            (bench.rank_folder(rank).path / name).write_text(said)
+        bench.scripts[rank].exits = Exit(0)
+        bench.control.step()
+    end = bench.report()
+    assert end.given_back == (3,)
+    assert len(codec.encode(end)) < MOST_BYTES
 
 
 @pytest.mark.parametrize("hurt", [lambda raw: b"\0" * 40 + b"\n" + raw, lambda raw: raw.replace(b'"begun"', b'"bgn"')])

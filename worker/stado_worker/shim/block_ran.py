@@ -23,17 +23,20 @@ from typing import Any
 
 import orjson
 
-from stado_like.job import blocks
+from stado_like.job import blocks, pairs
 from stado_like.job.keys import AttemptId
 from stado_like.job.records import LAST_FAILURE_LINES, LogTail
 from stado_like.job.states import Cause
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.log_shipping import as_text
+from stado_worker.shim.task import OUTPUTS, PROGRESS
 
 RAN = "ran"
 ROW_BYTES, LOG_ROW_BYTES, FAILED_ROW_BYTES = 150, 60, 350
 """What an end takes in the block's record besides its texts, at most; what comes to it with an output, and for a task
 that did not exit 0."""
+PAIRS_ROW_BYTES = 400
+"""What `key=value` lines take besides themselves: 64 of them at most, with six signs each."""
 LAST_LINES_BYTES = 12 * 1024
 """The last lines of a task that failed are cut to what takes so much as JSON: the last rank that fits into a block must
 not burst its record."""
@@ -114,7 +117,7 @@ class RanFile:
         end = with_output(folder, end)
         self.ran.ended[end.rank] = end
         self.ran.begun = None
-        self.taken_bytes += end.size_bytes
+        self.taken_bytes += end.size_bytes + _said_bytes(str(folder.path))
         self._unwritten += _line_of(end)
         if end.log is None:
             self.long.append(end.rank)
@@ -176,6 +179,18 @@ def with_output(folder: AttemptDir, end: RankEnd) -> RankEnd:
     if text is not None:
         return replace(end, log=LogTail(size=size, text=text))
     return replace(end, log=LogTail(size=size, base64=base64.b64encode(raw).decode()))
+
+
+def _said_bytes(path: str) -> int:
+    """What a rank's pairs take in the record, if it wrote any."""
+    taken = 0
+    for name in (OUTPUTS, PROGRESS):
+        try:
+            size = os.stat(f"{path}/{name}").st_size
+        except OSError:
+            continue
+        taken += PAIRS_ROW_BYTES + 2 * min(size, pairs.MOST_BYTES)  # quotes and commas; a key is counted once
+    return taken
 
 
 def _last_lines(raw: bytes) -> str:
