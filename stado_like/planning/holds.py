@@ -51,7 +51,9 @@ def passes(hold: Hold, one: Passer, machine: Machine, running: Sequence[Running]
 
 
 def ends_in_time(hold: Hold, time_limit_s: int | None, now: float) -> bool:
-    return bool(hold.starts_at) and time_limit_s is not None and now + time_limit_s <= hold.starts_at
+    if not hold.starts_at or time_limit_s is None:
+        return False
+    return now + time_limit_s <= hold.starts_at  # guard: ends in time
 
 
 def at_start(hold: Hold, machine: Machine, running: Iterable[Running]) -> Machine:
@@ -78,7 +80,7 @@ def fits_beside(hold: Hold, ask: Ask, then: Machine) -> bool:
         return False
     if hold.gpus and ask.gpus and are_mixed(then):
         return False
-    return fits(then, ask, Kept(hold.cpu_millis, hold.memory_bytes, hold.gpus))
+    return fits(then, ask, Kept(hold.cpu_millis, hold.memory_bytes, hold.gpus))  # guard: fits beside
 
 
 def are_mixed(machine: Machine) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.promises import heads_start_when_they_were_told
 from tests.sim.teeth import placements
 from tests.sim.teeth.bites import Probe
 
@@ -23,3 +24,9 @@ from tests.sim.teeth.bites import Probe
 def test_promise(probe: Probe) -> None:
     """Case: small work passes a large job for ever; preempted work is charged; a full cluster evicts in turns."""
     probe()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_heads_start_when_they_were_told_whoever_passes_them(seed: int) -> None:
+    """Random jobs with time limits that hold; what is held in the bucket is the promise."""
+    assert heads_start_when_they_were_told(seed) > 0
