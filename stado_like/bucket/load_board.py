@@ -114,6 +114,8 @@ class _Loading:
         nonce = (self.memory.queue.holds or NOBODY).nonce
         if quiet:
             return Queue(Board(now, (), (), holds=holds, holds_nonce=nonce), tended=self._tended())
+        words = () if self.world.broadcasts else (keys.CAPACITY,)
+        self.reading.list_ahead(keys.WORKSPACES, keys.INBOX, keys.WANTED, *words)
         workspaces = self._bodies("workspaces", keys.WORKSPACES, Workspace, keys.parse_workspace)
         orders = self._orders()
         standing = [one for one in orders if one.order.kind == "place" and not one.is_late]
@@ -198,7 +200,9 @@ class _Loading:
 
     def _bodies(self, room: str, prefix: str, kind: type[R], parse: Callable[[str], str]) -> dict[str, R]:
         found: dict[str, R] = {}
-        for row, _ in self._rows(room, prefix):
+        rows = self._rows(room, prefix)
+        self.reading.read_ahead(kind, rows)
+        for row, _ in rows:
             try:
                 name = parse(row.key)
             except BadRecord as bad:

@@ -7,13 +7,14 @@ slow sweeps go on (`sweeping`). A tick that starts with an empty memory is right
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at
+from stado_like.bucket.row_reader import RowReader
 from stado_like.bucket.tick_memory import Memory as Memory
 from stado_like.bucket.tick_memory import Mending as Mending
 from stado_like.errors import BadRecord, NewerRecord, StoreError
@@ -24,7 +25,7 @@ from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
 from stado_like.planning import liveness
 from stado_like.planning.groups import Gathering
 from stado_like.planning.world import Broadcast, Held, Look, OpenJob, SetAside, World
-from stado_like.store.protocol import Page, Row, Stat, Unchanged
+from stado_like.store.protocol import Row, Stat, Unchanged
 
 LONG_QUEUE_FOR = 20
 HEADS_AT_ONCE = 64
@@ -39,6 +40,7 @@ def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0) -> World
     """
     reading = Reading(bucket, memory)
     reading.cursors()
+    reading.list_ahead(keys.RUNNING, keys.CANCELS, keys.OPEN)
     memory.queue.forget_listings()
     held = reading.claims()
     broadcasts, silent = reading.broadcasts(wanted=bool(held))
@@ -117,68 +119,17 @@ def _armed_here(bucket: Bucket, memory: Memory, observed: Observed, looks: tuple
     return stood
 
 
-class Reading:
-    """The reads of one load, with what failed and what was set aside."""
+class Reading(RowReader):
+    """The reads of one load."""
 
     def __init__(self, bucket: Bucket, memory: Memory) -> None:
-        self.bucket = bucket
-        self.memory = memory
-        self.unread: dict[str, str] = {}
-        self.set_aside: list[SetAside] = []
+        super().__init__(bucket, memory)
         self.words_read_at = bucket.ambient.boot_s()
-
-    def rows(self, room: str, prefix: str) -> list[tuple[Row, float]]:
-        """Every row of a prefix with its page's `now`. A page that fails makes the whole room unread: half a listing is
-        none."""
-        found: list[tuple[Row, float]] = []
-        start_after = ""
-        try:
-            while True:
-                page = self.bucket.store.list(prefix, start_after=start_after)
-                found.extend((row, page.now) for row in page.rows)
-                if not page.more or not page.rows:
-                    return found
-                start_after = page.rows[-1].key
-        except StoreError as failed:
-            self.unread[room] = failed.message
-            return []
-
-    def parsed(self, room: str, prefix: str, parse: Callable[[Row], R]) -> tuple[R, ...]:
-        return self.parse((row for row, _ in self.rows(room, prefix)), parse)
-
-    def parse(self, rows: Iterable[Row], parse: Callable[[Row], R]) -> tuple[R, ...]:
-        found = []
-        for row in rows:
-            try:
-                found.append(parse(row))
-            except BadRecord as bad:
-                self.set_aside.append(SetAside(row.key, bad.message))
-        return tuple(found)
-
-    def body(self, kind: type[R], row: Row) -> R | None:
-        """The body of a row, from memory where it is unchanged. None: gone since, or set aside. Raises `StoreError`."""
-        known = self.memory.bodies.get(row.key)
-        if known is not None and known[0] == row.etag:
-            return known[1]  # type: ignore[no-any-return]
-        kept = self.memory.cache.body(kind, row.key, row.etag)
-        if kept is not None:
-            self.memory.bodies[row.key] = (row.etag, kept)
-            return kept
-        try:
-            found = self.bucket.read(kind, row.key)
-        except BadRecord as bad:
-            self.set_aside.append(SetAside(row.key, bad.message))
-            return None
-        if found is None:
-            return None
-        self.memory.bodies[row.key] = (row.etag, found.record)
-        if kind is not Capacity:  # said anew every twenty seconds
-            self.memory.cache.keep_body(row.key, row.etag, found.record)
-        return found.record
 
     def claims(self) -> list[Held]:
         rows = self.rows("running", keys.RUNNING)
-        self._forget(keys.RUNNING, rows)
+        self.forget_others(keys.RUNNING, rows)
+        self.read_ahead(Claim, rows)
         found: list[Held] = []
         for row, now in rows:
             try:
@@ -200,7 +151,8 @@ class Reading:
             return {}, {}
         self.words_read_at = self.bucket.ambient.boot_s()
         rows = self.rows("capacity", keys.CAPACITY)
-        self._forget(keys.CAPACITY, rows)
+        self.forget_others(keys.CAPACITY, rows)
+        self.read_ahead(Capacity, rows)
         found: dict[str, Broadcast] = {}
         failing: dict[str, str] = {}
         for row, now in rows:
@@ -217,11 +169,6 @@ class Reading:
             if capacity is not None:
                 found[worker] = Broadcast(worker, capacity, row.last_modified, now)
         return found, failing
-
-    def _forget(self, prefix: str, rows: list[tuple[Row, float]]) -> None:
-        listed = {row.key for row, _ in rows}
-        for key in [key for key in self.memory.bodies if key.startswith(prefix) and key not in listed]:
-            del self.memory.bodies[key]
 
     def looks(self, held: list[Held], broadcasts: dict[str, Broadcast], failing: dict[str, str]) -> tuple[Look, ...]:
         found = {one.attempt: Look(one, vouched=True) for one in held if liveness.is_vouched(one, broadcasts)}
@@ -318,34 +265,6 @@ class Reading:
             if not page.more or not page.rows or (found and found[-1].due_ms > page.now * 1000):
                 return tuple(found)
             start_after = page.rows[-1].key
-
-    def cursors(self) -> dict[str, Any]:
-        if self.memory.cursors is None:
-            self.memory.cursors = {}
-            try:
-                found = self.bucket.store.get(keys.SWEEP_CURSOR)
-                if found is not None:
-                    self.memory.cursors = codec.decode_plain(found.body, keys.SWEEP_CURSOR)
-            except BadRecord as bad:
-                self.set_aside.append(SetAside(keys.SWEEP_CURSOR, bad.message))
-            except StoreError as failed:
-                self.memory.cursors = None
-                self.unread["sweep"] = failed.message
-        return self.memory.cursors if self.memory.cursors is not None else {}
-
-    def page(self, room: str, prefix: str, rows: int, parse: Callable[[Row], R]) -> tuple[R, ...]:
-        """One page from where the last tick stopped; from the beginning again after the last one."""
-        cursors = self.cursors()
-        start_after = cursors.get(room, "")
-        try:
-            page: Page = self.bucket.store.list(
-                prefix, start_after=start_after if isinstance(start_after, str) else "", limit=rows
-            )
-        except StoreError as failed:
-            self.unread[room] = failed.message
-            return ()
-        cursors[room] = page.rows[-1].key if page.more and page.rows else ""
-        return self.parse(page.rows, parse)
 
     def observed(self) -> Observed:
         etag, known = self.memory.observed

@@ -50,6 +50,7 @@ class Memory:
     slow_at: float | None = None
     """When the slow listings (`sweeping`) were last made; `boot_s`."""
 
+    cuts: dict[str, list[str]] = field(default_factory=dict)
     boot_id: str = ""
     """Of the boot by whose clock the times are."""
 
@@ -66,6 +67,20 @@ class Memory:
     def cache(self) -> TickCache:
         """What of it the next process will know too."""
         return self.queue.jobs.cache
+
+    def cuts_of(self, prefix: str) -> list[str]:
+        """Where a long listing may be cut (`ranges`). Any text will do."""
+        known = self.cuts.get(prefix)
+        if known is None:
+            kept = self.cache.said(f"cuts/{prefix}")
+            fits = isinstance(kept, list) and all(isinstance(one, str) for one in kept)
+            known = self.cuts[prefix] = sorted(kept) if fits else []
+        return known
+
+    def note_cuts(self, prefix: str, cuts: list[str]) -> None:
+        if cuts != self.cuts_of(prefix):
+            self.cuts[prefix] = cuts
+            self.cache.keep(f"cuts/{prefix}", cuts)
 
     def last_mending(self, j: JobId) -> Mending | None:
         known = self.mended.get(j)
