@@ -21,6 +21,9 @@ from stado_like.reading.shapes import JobRow
 
 READS_OF_A_JOB = 2
 """GETs for a job of one task that is over."""
+AT_ONCE = 8
+"""Files that are read side by side: their lines are held until the list has passed them."""
+SAMPLED = 64
 ROW_BYTES = 40
 """What a row takes in a file, packed, about."""
 Where = tuple[str, str]
@@ -38,16 +41,16 @@ class DayRows:
         self._lines: dict[Where, dict[bytes, bytes]] = {}
         self._missed = 0
 
-    def rows(self, asked: Sequence[Candidate]) -> dict[str, JobRow]:
-        """What day files tell of these jobs, under their keys; none of these is known to go on. Raises
-        `StoreUnavailable`."""
+    def rows(self, asked: Sequence[Candidate], ahead: Sequence[Candidate] = ()) -> dict[str, JobRow]:
+        """What day files tell of these jobs, under their keys; none of these is known to go on. `ahead`: which are
+        asked for next, so that their files come at once with those of these. Raises `StoreUnavailable`."""
         self._missed += len(asked)
         if self._listed is None and READS_OF_A_JOB * self._missed < self._worth_a_listing:
             return {}
         if not asked or not self._parts():
             return {}
         placed = [(_where(one), one) for one in asked]
-        self._load(Counter(where for where, _ in placed))
+        self._load(Counter(where for where, _ in placed), ahead)
         found = {}
         for where, one in placed:
             line = self._lines.get(where, {}).get(_name(one.key))
@@ -71,18 +74,27 @@ class DayRows:
             self._listed = days.parts(self._bucket, self._workspace)
         return self._listed
 
-    def _load(self, wanted: Counter[Where]) -> None:
-        for where in [where for where, lines in self._lines.items() if lines and where not in wanted]:
+    def _load(self, wanted: Counter[Where], ahead: Sequence[Candidate]) -> None:
+        newest = max(day for _, day in wanted)
+        for where in [where for where, lines in self._lines.items() if lines and where[1] > newest]:
             self._lines[where] = {}  # behind us
-        fresh = [
-            where
-            for where, jobs in wanted.items()
-            if where not in self._lines and 0 < len(self._parts().get(where, ())) <= READS_OF_A_JOB * jobs
-        ]
-        parts = [part for where in fresh for part in self._parts()[where]]
+        parts = self._worth_reading(wanted)
+        if parts:
+            soon = Counter(where for one in ahead[::SAMPLED] if (where := _where(one)) not in wanted)
+            parts += self._worth_reading(soon)[: max(0, AT_ONCE - len(parts))]
+        for part in parts:
+            self._lines.setdefault((part.workspace, part.day), {})
         for part, lines in zip(parts, side_by_side(self._bucket, self._read, parts), strict=True):
-            kept = self._lines.setdefault((part.workspace, part.day), {})
-            kept.update((day_rows.name_in(line), line) for line in lines)
+            self._lines[part.workspace, part.day].update((day_rows.name_in(line), line) for line in lines)
+
+    def _worth_reading(self, wanted: Counter[Where]) -> list[Part]:
+        """The files of these days that were not read yet, where they are fewer requests than the jobs would be."""
+        found: list[Part] = []
+        for where, jobs in wanted.items():
+            some = self._parts().get(where, [])
+            if where not in self._lines and len(some) <= READS_OF_A_JOB * jobs:
+                found += some
+        return found
 
     def _read(self, part: Part) -> list[bytes]:
         try:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stado_like.reading.rows import Look
 
 DAY_S = 86_400.0
-AT_ONCE, BATCH_MOST = 32, 1_024
+AT_ONCE, BATCH_MOST, AHEAD = 32, 1_024, 30_000
 CAPPED_FROM = 1_000
 """Of so many of the newest jobs those are shown that a limit lets; more are held only where it comes to that."""
 WORTH_A_PAGE = 13
@@ -173,15 +173,18 @@ class _Reading:
 
     def rows(self, shown: list[Candidate]) -> Iterator[JobRow]:
         """What is told of each, in order, of those that are wanted."""
-        for batch in _batches(shown, AT_ONCE, BATCH_MOST):
-            yield from self._rows_of(batch)
+        at, size = 0, AT_ONCE
+        while at < len(shown):  # small batches first: whoever wants a few rows, or interrupts, should not wait for many
+            ahead = shown[at + size : at + size + AHEAD] if size == BATCH_MOST else []
+            yield from self._rows_of(shown[at : at + size], ahead)
+            at, size = at + size, min(2 * size, BATCH_MOST)
 
-    def _rows_of(self, batch: list[Candidate]) -> Iterator[JobRow]:
+    def _rows_of(self, batch: list[Candidate], ahead: list[Candidate]) -> Iterator[JobRow]:
         told: dict[str, JobRow] = {}
         if self._by_job:
             told = self._kept.rows(batch)
             over = [one for one in batch if one.key not in told and one.key not in self._indexed.unfinished]
-            told |= self._told_by_days(over)
+            told |= self._told_by_days(over, ahead)
         asked = [one for one in batch if one.key not in told]
         if asked:
             told |= self._ask(asked)
@@ -201,8 +204,8 @@ class _Reading:
                 self._kept.keep_job(one.key, one.etag, job)
         return found
 
-    def _told_by_days(self, unknown: list[Candidate]) -> dict[str, JobRow]:
-        told = self._days.rows(unknown)
+    def _told_by_days(self, unknown: list[Candidate], ahead: list[Candidate]) -> dict[str, JobRow]:
+        told = self._days.rows(unknown, ahead)
         if self._kept_of_days < KEPT_OF_DAYS:
             for one in unknown:
                 if one.key in told:
@@ -226,14 +229,6 @@ class _Reading:
         except KeyError as missing:
             self._set_aside[str(j)] = f"{one.key} has no {missing}"
         return None, None
-
-
-def _batches(every: list[Candidate], first: int, most: int) -> Iterator[list[Candidate]]:
-    """Small ones first: whoever wants a few rows, or interrupts, should not wait for many."""
-    at, size = 0, first
-    while at < len(every):
-        yield every[at : at + size]
-        at, size = at + size, min(2 * size, most)
 
 
 def _fresh(bucket: Bucket, indexed: Indexed, shown: list[Candidate], wanted: Wanted) -> frozenset[JobId]:
