@@ -98,7 +98,7 @@ def stream_jobs(
             if whole:
                 return
             # Of those that were listed so many were deleted or unreadable that the limit was not reached.
-            shown, whole = reading.candidates(0, older_than=shown[-1])
+            shown, whole = reading.candidates(0, older_than=shown[-1] if shown else None)
     finally:
         kept.save()
 
