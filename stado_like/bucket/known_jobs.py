@@ -81,11 +81,11 @@ class KnownJobs:
             raise BadRecord(f"{j}: no specification: {wrong!r}", "It is left alone.") from wrong
         if not terms.shaped:  # the others change once, when their shape is decided
             return Known(job.created_ms, job.document, terms, job)
-        if terms.watched or terms.trouble:
-            known = Known(job.created_ms, job.document, terms, job)
-            if not undecided(job.document):
-                self.cache.keep(str(j), [job.created_ms, codec.to_plain(job)])
-        else:
+        known = Known(job.created_ms, job.document, terms, job)
+        whole = not undecided(job.document)  # else its shape says the rest, and each process looks for that itself
+        if whole and (terms.watched or terms.trouble):
+            self.cache.keep(str(j), [job.created_ms, codec.to_plain(job)])
+        elif whole:
             digest, document, terms = self._kind(job.document)
             known = Known(job.created_ms, document, terms)
             self.cache.keep(str(j), [job.created_ms, digest])

@@ -139,6 +139,16 @@ def test_attempt_claimed_again_by_another_is_that_ones(stage: Waiting, tmp_path:
     assert stage.keys(keys.end(a)) == []
 
 
+def test_total_that_was_split_into_one_task_is_placed_by_the_next_process(stage: Waiting, tmp_path: Path) -> None:
+    """What it asks for follows from its shape, not from its record alone."""
+    j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
+    for _ in range(3):
+        stage.machine("w1", gpus=8)
+        cron(stage, tmp_path)
+    (order,) = stage.orders()
+    assert order.attempt == AttemptId(j, 0, 1) and stage.keys(keys.shape(j))
+
+
 # ---- what became of the store, and of the file
 
 
