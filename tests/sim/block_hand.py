@@ -48,6 +48,14 @@ def alone(outcome: Cause | Carried) -> Cause:
     return Cause.NONE if isinstance(outcome, Carried) else outcome
 
 
+def start(hand: Hand, a: AttemptId) -> None:
+    """Its process; of a block that of its first rank."""
+    if is_block(hand, a):
+        begin(hand, a, 1)
+    else:
+        hand.play.judge.started(a, hand.name, hand.disk[a].claim.nonce)
+
+
 def begin(hand: Hand, unit: AttemptId, upto: int) -> None:
     """Start its ranks, one after the other, until so many were."""
     kept = hand.disk[unit]

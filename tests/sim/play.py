@@ -116,9 +116,9 @@ class Kept:
     started: bool = False
     end_body: bytes | None = None
     begun: list[int] = field(default_factory=list)
-    """Of a block: the ranks that were started."""
     of: AttemptId | None = None
-    """The block that this rank is to go on from, until that has ended."""
+    """`begun`: of a block, the ranks that were started. `of`: of a rank that is to go on, its block, until that has
+    ended."""
 
 
 class Play:
@@ -298,10 +298,7 @@ class Hand:
         if placed_hand.must_wait(opened) and not placed_hand.meet(self, a):
             return False
         kept.started = True
-        if block_hand.is_block(self, a):
-            block_hand.begin(self, a, 1)
-        else:
-            self.play.judge.started(a, self.name, kept.claim.nonce)
+        block_hand.start(self, a)
         self.beat(a)
         return True
 
