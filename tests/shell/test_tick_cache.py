@@ -139,14 +139,22 @@ def test_attempt_claimed_again_by_another_is_that_ones(stage: Waiting, tmp_path:
     assert stage.keys(keys.end(a)) == []
 
 
-def test_total_that_was_split_into_one_task_is_placed_by_the_next_process(stage: Waiting, tmp_path: Path) -> None:
-    """What it asks for follows from its shape, not from its record alone."""
+def test_total_that_was_split_into_one_task_is_left_to_workers_by_the_next_process(stage: Waiting, tmp_path: Path) -> None:
+    """What it asks for follows from its shape, not from its record alone: the entry from before it is dropped."""
     j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
+    (before,) = stage.keys(keys.QUEUED)
+    body = stage.store.get(before)
+    assert body is not None
     for _ in range(3):
         stage.machine("w1", gpus=8)
         cron(stage, tmp_path)
-    (order,) = stage.orders()
-    assert order.attempt == AttemptId(j, 0, 1) and stage.keys(keys.shape(j))
+        if keys.shape(j) in stage.keys(keys.status_of(j)):
+            stage.store.put(before, body.body)
+    stage.machine("w1", gpus=8)
+    cron(stage, tmp_path)
+    (entry,) = stage.keys(keys.QUEUED)
+    assert stage.keys(keys.shape(j)) and keys.parse_entry(entry).envelope.gpus == 4
+    assert entry.startswith(keys.QUEUED_OPEN)
 
 
 # ---- what became of the store, and of the file
