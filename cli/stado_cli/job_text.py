@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stado_cli.output import Column, times
 from stado_cli.output.human import aligned
 from stado_like.job.states import JobState, TaskState
-from stado_like.job.straggler import Straggler
-from stado_like.reading.shapes import JobRow, JobView, TaskView, straggler_of
+
+if TYPE_CHECKING:
+    from stado_like.job.straggler import Straggler
+    from stado_like.reading.shapes import JobRow, JobView, TaskView
 
 SHOWN_TASKS = 20
 SHOWN_HISTORY = 12
@@ -179,6 +181,8 @@ _PROGRESS = "{:<7}{:<27}{:<13}{:<19}{:>7}  {:<24}{}"
 def progress(view: JobView) -> str:
     """Each worker's attempt, what it has spent, and how its previous attempt ended."""
     told = [_PROGRESS.format("RANK", "WORKER", "STATE", "MACHINE", "ATTEMPT", "RESTARTS (F/M/P)", "NOTE")]
+    from stado_like.reading.shapes import straggler_of  # not for a list of jobs, which has no use for it
+
     lagging = straggler_of(view)
     for one in view.tasks:
         behind = lagging if lagging is not None and lagging.rank == one.rank else None

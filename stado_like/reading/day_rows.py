@@ -17,7 +17,7 @@ from stado_like.bucket.side_by_side import side_by_side
 from stado_like.job import day_keys, day_rows
 from stado_like.reading import told
 from stado_like.reading.candidates import Candidate, Known
-from stado_like.reading.shapes import JobRow
+from stado_like.reading.job_row import JobRow
 
 READS_OF_A_JOB = 2
 """GETs for a job of one task that is over."""

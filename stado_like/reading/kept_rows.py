@@ -25,7 +25,7 @@ from stado_like.job import codec, day_keys, keys
 from stado_like.job.records import Job
 from stado_like.reading import told
 from stado_like.reading.candidates import Candidate
-from stado_like.reading.shapes import JobRow
+from stado_like.reading.job_row import JobRow
 
 MOST_BYTES = 16 << 20
 _CHECKED = 9  # eight digits of the checksum, and a space

@@ -10,7 +10,7 @@ one-task job, its ends; for an array its final, or else one listing of its statu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,13 +20,12 @@ from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord
 from stado_like.job import keys
 from stado_like.job.keys import JobId
-from stado_like.job.labels import is_of_tasks
 from stado_like.job.records import Job, Tombstone
 from stado_like.reading import candidates
 from stado_like.reading.candidates import Candidate, Indexed, Known
 from stado_like.reading.day_rows import DayRows
+from stado_like.reading.job_row import JobRow
 from stado_like.reading.kept_rows import KeptRows
-from stado_like.reading.shapes import JobRow
 from stado_like.store.protocol import Page
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class _Reading:
         self._now = bucket.now()
         self._indexed = indexed
         self._set_aside = set_aside
-        self._by_job = not any(is_of_tasks(name) for name in wanted.labels)
+        self._by_job = not wanted.labels or not _are_of_tasks(wanted.labels)
         self._fresh: frozenset[JobId] = frozenset()
         self._kept_of_days = 0
         self._days = DayRows(bucket, wanted.workspace, worth_a_listing=WORTH_A_PAGE)
@@ -229,6 +228,13 @@ class _Reading:
         except KeyError as missing:
             self._set_aside[str(j)] = f"{one.key} has no {missing}"
         return None, None
+
+
+def _are_of_tasks(names: Iterable[str]) -> bool:
+    """Whether a label is among them that only tasks carry."""
+    from stado_like.job.labels import is_of_tasks
+
+    return any(is_of_tasks(name) for name in names)
 
 
 def _fresh(bucket: Bucket, indexed: Indexed, shown: list[Candidate], wanted: Wanted) -> frozenset[JobId]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 from stado_like.job import labels, rollup
@@ -19,6 +18,9 @@ from stado_like.job.records import Budgets, Change, History, Job, LastFailure, L
 from stado_like.job.states import IRIS_VIEW, TERMINAL_JOB, TERMINAL_TASK, JobState, TaskState
 from stado_like.job.straggler import Straggler, straggler
 from stado_like.job.terms import Terms, display_name
+from stado_like.reading.job_row import JobRow as JobRow
+from stado_like.reading.job_row import iso as iso
+from stado_like.reading.job_row import row_json as row_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,40 +144,6 @@ class JobView:
         return Counter(one.state for one in self.tasks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
-    """One line of a list of jobs. `counts` are by state where the records read say so; `Ended` counts tasks of an
-    array whose last known attempt ended and was not read (some of them may wait to run again).
-    """
-
-    id: JobId
-    state: JobState
-    reason: str
-    priority: int
-    tasks: int
-    shaped: bool
-    """False: into how many tasks it is split is not decided yet."""
-    created_at: float
-    started_at: float
-    finished_at: float
-    counts: Mapping[str, int]
-    labels: Mapping[str, str]
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in TERMINAL_JOB
-
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - without a zone it is said without one, in a third of the time
-
-
-def iso(seconds: float | None) -> str | None:
-    """`2026-01-31T12:00:00.250Z`; None for a time that never came (0)."""
-    if not seconds:
-        return None
-    return f"{(_EPOCH + timedelta(milliseconds=round(seconds * 1000))).isoformat(timespec='milliseconds')}Z"
-
-
 def job_json(view: JobView) -> dict[str, Any]:
     """The shape of `job show --json`."""
     document = view.job.document
@@ -279,24 +247,6 @@ def previous_json(previous: AttemptView | None) -> dict[str, Any] | None:
         "reason": previous.reason,
         "machine": previous.worker or None,
         "ended_at": iso(previous.ended_at),
-    }
-
-
-def row_json(row: JobRow) -> dict[str, Any]:
-    """One of the objects of `job list --json`."""
-    return {
-        "name": row.id.name,
-        "workspace": row.id.workspace,
-        "incarnation": row.id.k,
-        "state": row.state.value,
-        "reason": row.reason,
-        "priority": row.priority,
-        "created_at": iso(row.created_at),
-        "started_at": iso(row.started_at),
-        "finished_at": iso(row.finished_at),
-        "task_counts": dict(row.counts),
-        "expected_task_count": row.tasks if row.shaped else None,
-        "labels": dict(row.labels),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from stado_like.job.ids import JobId
 from stado_like.job.states import JobState
-from stado_like.reading.shapes import JobRow
+from stado_like.reading.job_row import JobRow
 
 
 def plain(row: JobRow) -> tuple[Any, ...]:

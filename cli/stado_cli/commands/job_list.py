@@ -13,10 +13,10 @@ from stado_cli.context import Context
 from stado_cli.job_text import STYLES, row_counts
 from stado_cli.opening import kept_rows, set_aside, states
 from stado_cli.output import Column, column, times
-from stado_like.reading.shapes import row_json
+from stado_like.reading.job_row import row_json
 
 if TYPE_CHECKING:
-    from stado_like.reading.shapes import JobRow
+    from stado_like.reading.job_row import JobRow
 
 DELETED = "Deleted"
 """No state of a job: what a list shows of a tombstone."""
