@@ -117,7 +117,7 @@ def _head(options: argparse.Namespace, results: Results, load_before: float, too
         "Load before": f"{load_before:.1f} (above 0.5 other work was in the way: read the ratios only)",
         "Versions": f"Python {platform.python_version()}, stado {commit or 'unknown'}",
         "Peers": peers or "none",
-        "Run": f"{'quick: smaller than the bounds say, so no verdict' if options.quick else 'whole'}, {options.rounds} rounds",
+        "Run": f"{'quick, smaller than the bounds say' if options.quick else 'whole'}, {options.rounds} rounds",
         "Took": f"{took_s:.0f} s",
     }
 
