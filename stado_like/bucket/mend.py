@@ -26,8 +26,11 @@ from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import End, Job, Pointer
 from stado_like.job.terms import Terms
 from stado_like.planning import lanes
+from stado_like.store.protocol import list_all
 
 RANKS_A_TIME = 256
+WORTH_A_LISTING = 8
+"""Ranks: to look for one of them costs three requests and more."""
 ORPHAN_S = 24 * 3600.0
 
 
@@ -189,6 +192,8 @@ def _go_through(
     first = done.cursor if done.cursor < terms.tasks else 0
     last = min(first + RANKS_A_TIME, terms.tasks)
     done.cursor = last if last < terms.tasks else 0
+    if _unseen(terms, listed, claimed, waiting, range(first, last)) >= WORTH_A_LISTING:
+        waiting = {**waiting, **_on_queue(bucket, j, job, terms)}
     for rank in range(first, last):
         newest = max(listed.ends.get(rank, ()), default=0)
         if max(claimed.get(rank, 0), waiting.get(rank, 0)) > newest:
@@ -200,6 +205,24 @@ def _go_through(
                 _queue_if_nowhere(bucket, job, terms, task.open, task.last, done)
         elif _may_go(bucket, j, terms, rank, listed, claimed):
             _queue_if_nowhere(bucket, job, terms, keys.AttemptId(j, rank, 1), None, done)
+
+
+def _unseen(
+    terms: Terms, listed: Listed, claimed: Mapping[int, int], waiting: Mapping[int, int], ranks: range
+) -> int:
+    """How many of these ranks are to be looked for one by one."""
+    there = (rank for rank in ranks if rank in listed.ends or rank in listed.beats or lanes.is_first(terms, rank))
+    return sum(1 for rank in there if rank not in claimed and rank not in waiting)
+
+
+def _on_queue(bucket: Bucket, j: JobId, job: Job, terms: Terms) -> dict[int, int]:
+    """The ranks whose entries a listing of this job's shows."""
+    index = keys.QUEUED_HELD if terms.held else keys.QUEUED_OPEN
+    found: dict[int, int] = {}
+    for row in list_all(bucket.store, keys.entries_of(index, j, terms.priority, job.created_ms)):
+        a = keys.parse_entry(row.key).attempt
+        found[a.rank] = max(a.n, found.get(a.rank, 0))
+    return found
 
 
 def _go_through_blocks(
