@@ -62,8 +62,8 @@ def test_every_free_gpu_is_taken_and_the_task_is_told_how_many(rig: Rig) -> None
     rig.end(after)
     assert rig.bucket.claim(AttemptId(late, 0, 1)) is None, "no GPU is left for it"
     gate.touch()
-    rig.end(late)
-    rig.end(every)
+    for each in (one, every, late):
+        rig.end(each)
     assert b"gpus=3" in rig.output(every) and b"gpus=1" in rig.output(one)
     (kept,) = [json.loads(path.read_text()) for path in rig.folder.rglob("claim.json") if ".every." in str(path)]
     assert (kept["ask"]["gpus"], kept["ask"]["cpu_millis"]) == (3, 4500)
