@@ -194,7 +194,7 @@ class Compaction:
     def _rewrite(self, bucket: Bucket, where: Where, some: list[Part], did: Counter[str]) -> None:
         rows, _ = rows_of(bucket, some)
         alive = [row for row in rows if self._memory.was_met(where, row)]
-        if len(alive) == len(rows) and rows:
+        if not some or (rows and len(alive) == len(rows)):
             return
         self._memory.replace(where, some, days.join(bucket, some, alive))
         did["taken out"] += len(rows) - len(alive)
