@@ -11,7 +11,7 @@ set aside, and the rest goes on.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -119,6 +119,8 @@ class _Loading:
         workspaces = self._bodies("workspaces", keys.WORKSPACES, Workspace, keys.parse_workspace)
         orders = self._orders()
         standing = [one for one in orders if one.order.kind == "place" and not one.is_late]
+        ordered = {one.order.attempt for one in orders}
+        standing += self._claimed_meanwhile(given, ordered, workspaces)  # guard: no order is missed
         reader = Reader(
             bucket=self.bucket,
             memory=self.memory.queue,
@@ -227,6 +229,28 @@ class _Loading:
             refused, devices = (said.refused, said.devices) if said is not None else ("", ())
             found.append(Given(parsed, row.last_modified, now, refused, devices))
         return found
+
+    def _claimed_meanwhile(
+        self, given: Mapping[str, Mapping[str, float]], ordered: Set[AttemptId], workspaces: Mapping[str, Workspace]
+    ) -> list[Given]:
+        """Claims that came after running/ was listed, of orders that were gone before the inboxes were: they are in
+        neither listing, and their workspace's quota would not count them. As the orders that they were. (Of room the
+        machines say themselves what they hold.)"""
+        accounted, now = self.memory.queue.accounted, self.world.now
+        newest = {name: max((at, worker) for worker, at in workers.items()) for name, workers in given.items()}
+        accounted &= {(name, at) for name, (at, _) in newest.items()}
+        asked = []
+        for name, (at, worker) in newest.items():
+            a = AttemptId.parse(name)
+            workspace = workspaces.get(a.job.workspace)
+            if workspace is None or not workspace.quota.limits or a in ordered or (name, at) in accounted:
+                continue
+            accounted.add((name, at))  # from now on it is claimed where running/ says so
+            if a not in self.claimed:
+                asked.append((a, worker))
+        there = self.bucket.present(*(keys.running(a) for a, _ in asked)) if asked else ()
+        rows = [each for each, claimed in zip(asked, there, strict=True) if claimed]
+        return [Given(keys.parse_order(keys.order(worker, "place", a, 1)), now, now) for a, worker in rows]
 
     # ---- single records
 

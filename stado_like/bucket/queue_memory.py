@@ -34,6 +34,8 @@ class QueueMemory:
     holds_etag: str = ""
     holds: Holds | None = None
     """The record of the holds as it was last read; None: it never was."""
+    accounted: set[tuple[str, float]] = field(default_factory=set)
+    """Attempts, and when they were given to a worker, of which it is known what became of the order."""
     tended: dict[JobId, float] = field(default_factory=dict)
     """When a gang was last looked after, by `boot_s`."""
     rests: Resting = field(init=False)

@@ -16,6 +16,7 @@ from tests.model.language import Model, Rule, Setting
 from tests.model.moves import Moves
 from tests.model.names import Names
 from tests.model.overdue import Overdue
+from tests.model.quotas import Quotas
 from tests.model.reap import Reap
 from tests.model.waits import Waits
 
@@ -32,6 +33,7 @@ MODELS: tuple[type[Model], ...] = (
     Reap,
     Gang,
     Holds,
+    Quotas,
 )
 
 

@@ -24,6 +24,7 @@ from stado_like.job.workspace import Edit
 from stado_like.planning.place_actions import KeepRoom, MoveEntry, PlaceOne, PutOff, TakeBack
 from stado_like.reading.view import read_job
 from tests.builders_queue import Waiting
+from tests.sim.teeth import places
 
 RACK = {"machines": 2, "topology": {"keep_within": "rack"}}
 IN_RACK = {"topology.stado.io/rack": "r1"}
@@ -247,6 +248,10 @@ def test_a_quota_that_was_taken_away_gives_its_entries_back(stage: Waiting) -> N
     limit(stage, "default", max_cpus=None)
     tick(stage)
     assert stage.keys(keys.QUEUED_OPEN) and not stage.keys(keys.QUEUED_HELD)
+
+
+def test_what_was_claimed_between_two_listings_counts_in_its_quota() -> None:
+    places.claim_between_two_listings_counts()
 
 
 def test_an_entry_that_was_moved_while_it_was_claimed_leaves_nothing(stage: Waiting) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stado_coordinator.tick import Tick
 from stado_like.bucket import holding
-from stado_like.bucket.load_world import Memory
+from stado_like.bucket.bucket import Bucket
+from stado_like.bucket.load_board import with_queue
+from stado_like.bucket.load_world import Memory, load_world
 from stado_like.bucket.place import carry_out, move
 from stado_like.bucket.workspaces import Workspaces
 from stado_like.errors import StoreUnavailable
@@ -17,6 +20,7 @@ from stado_like.planning import preemption
 from stado_like.planning.board import Hold, Member, Running, Spot, Unit
 from stado_like.planning.fit import Machine
 from stado_like.planning.place_actions import EvictOne
+from stado_like.planning.placement import place
 from stado_worker.candidates import Candidates
 from stado_worker.offer import Offer
 from stado_worker.queue_rules import QueueRules
@@ -128,3 +132,22 @@ def equal_is_never_stopped_for_an_equal() -> None:
 def minimum_runtime_is_kept() -> None:
     found = _victims(_running(0, protected_until=NOW + 60))
     assert found is None or not found.victims, "it was stopped within its minimum runtime"
+
+
+def claim_between_two_listings_counts() -> None:
+    """It was no claim yet when the tick listed those, and no order any more when it listed these."""
+    stage = Waiting()
+    Workspaces(stage.bucket, lambda: None, lambda: "ada").edit("default", Edit(quota={"max_cpus": 1}))
+    mine, other = stage.put("mine"), stage.put("other")
+    stage.machine("w1")
+    one = Tick(Bucket(stage.store, ambient=stage.clock))
+    one.step()
+    (order,) = stage.orders()
+    assert order.attempt.job == mine
+    world = load_world(one.bucket, one.memory)
+    stage.claim(order.attempt)
+    stage.bucket.drop(order.key, *(key for key in stage.keys(keys.QUEUED_HELD) if f".{mine}." in key))
+    queue = with_queue(one.bucket, one.memory, world).queue
+    assert queue is not None
+    assert [unit.job for unit in queue.board.units] == [other]
+    assert not place(queue.board).placed, "two run, and the quota is one"
