@@ -15,12 +15,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import filelock
 import orjson
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BadRecord, Conflict, UsageError
+
+if TYPE_CHECKING:
+    import filelock
 
 MACHINE_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -168,6 +171,8 @@ class WorkerHome:
 
     def lock_worker_id(self, ambient: Ambient = REAL) -> WorkerLock:
         """Become the one worker of this id on this machine. Raises Conflict, naming who holds it."""
+        import filelock  # supervisors ask this module for the host's name alone, and carry what it loads
+
         self.make()
         lock = filelock.FileLock(self.lock, timeout=0, thread_local=False)
         try:

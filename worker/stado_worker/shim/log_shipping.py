@@ -96,6 +96,8 @@ class LogShipping:
             if not self.ship():
                 break
         size = self.size()
+        if size == 0:
+            return LogTail(text="")
         rest = self._read(self.shipped, LOG_IN_END_BYTES)
         text = as_text(rest)
         if text is not None:

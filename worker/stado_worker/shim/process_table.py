@@ -13,8 +13,6 @@ import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import psutil
-
 PROC = Path("/proc")
 STAT_BYTES = 4096
 
@@ -29,6 +27,8 @@ def started_ticks(pid: int) -> int | None:
         return int(fields[19])
     if PROC.is_dir():
         return None
+    import psutil  # where there is no /proc; each supervisor would carry it
+
     try:
         return int(psutil.Process(pid).create_time() * 1000)
     except psutil.Error:
@@ -52,6 +52,8 @@ def is_alive(pid: int) -> bool:
         return fields[0] not in ("Z", "X", "x")
     if PROC.is_dir():
         return False
+    import psutil
+
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -137,6 +139,8 @@ def _environment_holds(pid: int, wanted: list[bytes]) -> bool:
 def _parents() -> dict[int, int]:
     """pid -> parent's pid, of every process of the machine."""
     if not PROC.is_dir():
+        import psutil
+
         return {one.pid: one.info["ppid"] for one in psutil.process_iter(["ppid"])}
     found: dict[int, int] = {}
     for pid in _pids():

@@ -168,7 +168,7 @@ def _compose(bucket: Bucket, read: Read, facts: Facts, told: Said, shipping: Log
         by=facts.by,
         history=facts.history,
         log=log,
-        last_lines=shipping.last_lines(),
+        last_lines=shipping.last_lines() if facts.cause is not Cause.NONE else "",
         notes=(*facts.notes, *told.notes),
         generation=read.task.claim.generation,
     )

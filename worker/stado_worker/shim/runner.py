@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stado_like.ambient import Ambient
+from stado_worker.shim import process_table
 from stado_worker.shim.attempt_dir import AttemptDir
 from stado_worker.shim.cgroup import AttemptGroup
 from stado_worker.shim.could_not_start import CouldNotStart, StartFault
@@ -125,7 +126,7 @@ class ProcessRunner:
                 group=self._group,
                 attempt_id=self._folder.attempt_id,
                 ambient=self._ambient,
-                dated=self._dated,
+                dated=False,
             )
         finally:
             os.close(log_fd)
@@ -137,7 +138,11 @@ class ProcessRunner:
     @property
     def leader(self) -> tuple[int, int | None] | None:
         """Pid and start time, for whoever cleans up after a dead supervisor."""
-        return (self._child.pid, self._child.started) if self._child is not None else None
+        if self._child is None:
+            return None
+        if self._child.started is None and self._dated:
+            self._child.started = process_table.started_ticks(self._child.pid)
+        return self._child.pid, self._child.started
 
     def leader_exit(self) -> Exit | None:
         status = self._child.poll() if self._child is not None else None

@@ -56,6 +56,8 @@ from stado_worker.shim.wakeups import Wakeups
 from stado_worker.shim.workplace import Workplace
 
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PROC_AFTER_S = 0.02
+"""Nobody looks for a task that is over by then, and its group tells more than `proc.json`."""
 WARM_TASKS = 200
 WARM_TASK_S = 10.0
 WARM_MESSAGE_BYTES = 65_536
@@ -233,12 +235,14 @@ class _Supervisor:
             return False  # something outlived the command, or would not die: whatever it was, it ends with this process
         if not self._folder.is_done():
             return False  # a full disk: the agent would take us for dead, and kill the group in which we serve another
-        return self._group is None or self._group.pids() == [self._ambient.pid]
+        # Of a single command the end of its tree was this very look, and nothing was started since.
+        return self._block is None or self._group is None or self._group.pids() == [self._ambient.pid]
 
     def _control_until_over(self) -> None:
         watched: int | None = None
         told = reachable = False
         life, turn = self._life, 0
+        told_at_s = self._ambient.boot_s() + (PROC_AFTER_S if self._group is not None and self._block is None else 0.0)
         try:
             while True:
                 sleep_s = self._control.step()
@@ -259,8 +263,10 @@ class _Supervisor:
                     reachable = True
                     self._write_proc()  # so that a nudge finds us while there is no process yet
                 if self._control.started and not told:
-                    told = True
-                    self._write_proc()
+                    sleep_s = min(sleep_s, max(0.0, told_at_s - self._ambient.boot_s()))
+                    if self._ambient.boot_s() >= told_at_s:
+                        told = True
+                        self._write_proc()
                 if self._io_thread is None:
                     sleep_s = min(sleep_s, self._io_in_s(at_once=waiting or life.gate is Gate.ASKED))
                 fd = self._runner.wait_fd()
