@@ -79,7 +79,6 @@ class Compaction:
 
     def step(self, bucket: Bucket, places: dict[str, Any], going: Container[JobId], *, resident: bool) -> Counter[str]:
         """Go on through `jobs/`, and write what is worth a file. Raises `StoreError`: all but the place is kept."""
-        bucket = Bucket(bucket.store, ambient=bucket.ambient, budget_s=bucket.budget_s)  # its ends are not read again
         did = Counter[str]()
         now_s = bucket.ambient.boot_s()
         until_s = now_s + (RESIDENT_SPENDS_S if resident else CRON_SPENDS_S)
@@ -144,20 +143,21 @@ class Compaction:
         return bucket.ambient.boot_s() >= due_s
 
     def _read(self, bucket: Bucket, some: Sequence[tuple[JobId, Row]], did: Counter[str]) -> None:
-        """Note those of these jobs that are over. One that never had an end is told by two HEADs."""
-        ends = bucket.present(*(keys.end(AttemptId(j, 0, 1)) for j, _ in some))
+        """Note those of these jobs that are over. One that never had an end is told by two requests."""
+        bucket = Bucket(bucket.store, ambient=bucket.ambient, budget_s=bucket.budget_s)  # ends are remembered no longer
+        ends = side_by_side(bucket, lambda one: _has_ended(bucket, one[0]), some)
         rest = [one for one, ended in zip(some, ends, strict=True) if not ended]
         finals = bucket.present(*(keys.final(j) for j, _ in rest))
         closed = [one for one, ended in zip(some, ends, strict=True) if ended]
         closed += [one for one, final in zip(rest, finals, strict=True) if final]
-        found = dict(
-            zip((j for j, _ in closed), side_by_side(bucket, lambda one: _row(bucket, *one), closed), strict=True)
-        )
+        rows = side_by_side(bucket, lambda one: _row(bucket, *one), closed)
+        found = {j: row for (j, _), row in zip(closed, rows, strict=True)}
         for j, listed in some:
             row = found.get(j)
             if row is None:
                 self._look_later(bucket, mark_of(j, listed.etag))
                 continue
+            self._going.pop(mark_of(j, listed.etag), None)
             self._pending_since_s = self._pending_since_s if self._pending else bucket.ambient.boot_s()
             where = (j.workspace, day_keys.day_of(row.at))
             self._pending.setdefault(where, []).append(row)
@@ -220,6 +220,14 @@ def _attempts(entries: Iterable[str]) -> Iterator[AttemptId]:
     for key in entries:
         with suppress(BadRecord):  # whoever plans says so
             yield keys.attempt_of_entry(key)
+
+
+def _has_ended(bucket: Bucket, j: JobId) -> bool:
+    """Whether the first attempt of its first task has. An end that cannot be read is one."""
+    try:
+        return bucket.end(AttemptId(j, 0, 1)) is not None
+    except BadRecord:
+        return True
 
 
 def _row(bucket: Bucket, j: JobId, listed: Row) -> DayRow | None:
