@@ -1,9 +1,11 @@
 """How long one plan takes, by the size of the board: `python -m bench.plans`. One core, no store, no processes.
 
 The boards look like a cluster that is in use: machines of two sizes, most of their room taken by running work of which
-half has a time limit; queued work in a hundred sizes, some of it gangs, two workspaces with quotas. `different` gives
-every task an ask of its own, which is the worst that sharing answers among equal asks can meet; `gangs` makes every job
-one. What matters beside the seconds is how they grow: both numbers ten times as large should take ten times as long.
+half has a time limit; queued work in a hundred sizes, some of it gangs, two workspaces with quotas. The others are the
+worst of one thing each: `different` gives every task an ask of its own, `gangs` makes every job one, `labels` asks for
+many labels, `cards` describes every GPU, `rules` has gangs with rules about racks, `joins` adds tasks to runs that are
+spread over racks, `avoid` has refusals, `urgent` preempts, `pinned` makes a head on every machine. What matters beside
+the seconds is how they grow: both numbers ten times as large should take ten times as long.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def test_urgent_task_stops_a_whole_gang_and_is_named() -> None:
 @SOME
 @given(boards(), st.data())
 def test_everything_ends_whoever_preempts_whom(board: tuple[list[Spot], list[Spot]], data: st.DataObject) -> None:
-    """No livelock, whatever ends when: each unit stops the same job once at the most, all work ends, and no room is
-    ever given twice."""
+    """No livelock, whatever ends when: each unit stops the same job once at the most, no two stop each other in turn,
+    all work ends, and no room is ever given twice."""
     spots = tuple(replace(one, running=tuple(replace(t, capped=False, protected_until=0.0) for t in one.running))
                   for one in (*board[0], *board[1]))  # fmt: skip
     units = []
@@ -113,3 +113,5 @@ def test_everything_ends_whoever_preempts_whom(board: tuple[list[Spot], list[Spo
     assert not now.units, plan_of(plan)
     by_pair = [(preemptor, victim.job, victim.rank) for preemptor, victim in evicted]
     assert len(by_pair) == len(set(by_pair))
+    pairs = {(preemptor, victim.job) for preemptor, victim in evicted}
+    assert not any((victim, preemptor) in pairs for preemptor, victim in pairs)
