@@ -34,6 +34,8 @@ BLOCK_S: Final = 0.5
 """How long a block lasts, from its first start: long enough for what a claim and an end cost to matter no more, short
 enough for nobody to miss a heartbeat of its ranks."""
 KILL_WITHIN_S = 10.0
+LATE_S = 0.05
+"""Between two looks at a rank that should have been let go, and could not be."""
 
 
 class Journal(Protocol):
@@ -100,8 +102,11 @@ class BlockRunner:
         return self._current.rank if self._current is not None else None
 
     def due_in_s(self) -> float:
-        """Until it lets the rank go that runs."""
-        return max(0.0, self._due_boot_s - self._ambient.boot_s()) if self._current is not None else float("inf")
+        """Until it lets the rank go that runs. One that is being stopped is not let go, nor is one that is frozen."""
+        if self._current is None or self._is_stopped():
+            return float("inf")
+        left_s = self._due_boot_s - self._ambient.boot_s()
+        return left_s if left_s > 0 else LATE_S
 
     def hurry(self) -> None:
         """Somebody waits for one of these ranks: no other is started, and the one that runs goes on by itself. Called
