@@ -17,7 +17,6 @@ a reader by touching a file at most every few seconds.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -25,49 +24,26 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from threading import Lock, local
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from stado_like.ambient import REAL, Ambient
 from stado_like.errors import BucketMissing, CredentialsRefused, StoreUnavailable
 from stado_like.store.clock import StoreClock
 from stado_like.store.directory_names import DirectoryNames
+from stado_like.store.files import ABSENT, LARGE_BYTES, again_if_stale, etag_of, identity, locked, named, read
 from stado_like.store.key_shape import check_read, check_written
 from stado_like.store.protocol import Applied, Object, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
 from stado_like.store.syncing import Begun, sync_directory, together
 from stado_like.store.temporaries import SWEEP_EVERY_S, TEMPORARY, sweep
 
-LARGE_BYTES = 1 << 20  # above, an etag is the file's identity: hashing gigabytes for a HEAD helps nobody
 CARRIED_S = 5.0  # how long store time is carried forward before a reader touches a file again
 GRAIN_S = 1.5  # the coarsest modification time of a file system that we expect, and a margin
 LOCK_WAIT_S = 5.0
-LOCK_AGAIN_S = 0.002
 MOST_AHEAD = 64
 HINTS = frozenset({"state/doorbell.json"})
 """Replaced for every job, and decides nothing: a loss of power may take it, and then workers sweep."""
 REMEMBERED_KEYS = 50_000
-_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # a foreign fifo must not hang us
-_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP})
-T = TypeVar("T")
-
-
-def _identity(seen: os.stat_result) -> str:
-    return f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}"
-
-
-def _etag_of(body: bytes | BinaryIO, seen: os.stat_result) -> str:
-    if seen.st_size > LARGE_BYTES:
-        return _identity(seen)
-    if not isinstance(body, bytes):
-        body.seek(0)
-        body = body.read()
-    return hashlib.blake2b(body, digest_size=16).hexdigest()
-
-
-def _named(failed: OSError, what: str) -> str:
-    name = errno.errorcode.get(failed.errno or 0, "OSError")
-    return f"{what}: {failed.strerror or failed} ({name})"
 
 
 class LocalStore:
@@ -114,7 +90,7 @@ class LocalStore:
         try:
             temporary, seen = begun.result() if begun is not None else self._write_temporary(body, sync=self._durable)
         except OSError as failed:
-            return Unknown(_named(failed, f"writing {key} below {self._root}"))
+            return Unknown(named(failed, f"writing {key} below {self._root}"))
         try:
             self._with_parents(final, lambda: os.link(temporary, final))  # guard: create-if-absent
             if self._durable:
@@ -123,15 +99,15 @@ class LocalStore:
             # An NFS server may refuse a repeated request that it has carried out: the second link of our file tells.
             with suppress(OSError):
                 if os.stat(temporary).st_nlink == 2:
-                    return Applied(_etag_of(body, seen), seen.st_mtime)
+                    return Applied(etag_of(body, seen), seen.st_mtime)
             return Rejected(seen.st_mtime)
         except OSError as failed:
             hint = "; this file system refuses hard links" if failed.errno in (errno.EPERM, errno.ENOTSUP) else ""
-            return Unknown(_named(failed, f"naming {key} below {self._root}") + hint)
+            return Unknown(named(failed, f"naming {key} below {self._root}") + hint)
         finally:
             with suppress(OSError):  # left behind, it is swept after a day
                 os.unlink(temporary)
-        return Applied(_etag_of(body, seen), seen.st_mtime)
+        return Applied(etag_of(body, seen), seen.st_mtime)
 
     def ahead(self, key: str, body: bytes) -> None:
         """This will be created next, unless something comes in between: begin to write it beside what the caller does
@@ -167,7 +143,7 @@ class LocalStore:
             together(*[partial(sync_directory, folder) for folder in folders])
         except OSError as failed:
             raise StoreUnavailable(
-                _named(failed, f"syncing {', '.join(folders)}"),
+                named(failed, f"syncing {', '.join(folders)}"),
                 f"Check the disk that holds {self._root}; the same command can be repeated.",
             ) from failed
 
@@ -194,7 +170,7 @@ class LocalStore:
         name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
         lock = -1
         try:
-            lock = self._locked(f"{self._temporary}/lock.{name}")
+            lock = self._locked(name)
             found = self.get(key)
             if found is None or found.etag != etag:  # guard: replace-if-same
                 return Rejected(self.now())
@@ -204,46 +180,30 @@ class LocalStore:
         except TimeoutError:
             return Unknown(f"the lock of {key} was held by others for {LOCK_WAIT_S:g} s")
         except (OSError, StoreUnavailable) as failed:
-            return Unknown(_named(failed, f"replacing {key}") if isinstance(failed, OSError) else failed.message)
+            return Unknown(named(failed, f"replacing {key}") if isinstance(failed, OSError) else failed.message)
         finally:
             if lock >= 0:
                 os.close(lock)
 
-    def _locked(self, path: str) -> int:
-        """A descriptor that holds the lock file's lock until it is closed. Opened anew each time: threads and forked
-        children that shared one would not exclude each other. (The same lock as `filelock` takes, at a tenth of its
-        cost, which was a fifth of a submit's.) Raises TimeoutError, FileNotFoundError where there is no store."""
+    def _locked(self, name: str) -> int:
+        path = f"{self._temporary}/lock.{name}"
         try:
-            descriptor = os.open(path, _LOCK, 0o666)
+            return locked(path, self._ambient, LOCK_WAIT_S)
         except FileNotFoundError:
             if not os.path.isdir(self._root):
                 raise
             self._make(self._temporary)
-            descriptor = os.open(path, _LOCK, 0o666)
-        deadline_s = self._ambient.boot_s() + LOCK_WAIT_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return descriptor
-            except BlockingIOError:
-                if self._ambient.boot_s() < deadline_s:
-                    self._ambient.sleep(LOCK_AGAIN_S)
-                    continue
-                os.close(descriptor)
-                raise TimeoutError from None
-            except OSError:
-                os.close(descriptor)
-                raise
+        return locked(path, self._ambient, LOCK_WAIT_S)
 
     def delete(self, key: str) -> Applied | Unknown:
         check_read(key)
         self._seen.pop(key, None)
         try:
-            _again_if_stale(lambda: os.unlink(f"{self._root}/{key}"))
+            again_if_stale(lambda: os.unlink(f"{self._root}/{key}"))
         except OSError as failed:
             # A directory is no object, and unlink of one says EPERM on some systems.
-            if failed.errno not in _ABSENT and not os.path.isdir(f"{self._root}/{key}"):
-                return Unknown(_named(failed, f"deleting {key} below {self._root}"))
+            if failed.errno not in ABSENT and not os.path.isdir(f"{self._root}/{key}"):
+                return Unknown(named(failed, f"deleting {key} below {self._root}"))
         return Applied("", self._time())
 
     def _rename_into_place(self, key: str, body: bytes | BinaryIO, *, sync: bool) -> Write:
@@ -257,14 +217,14 @@ class LocalStore:
         except OSError as failed:
             with suppress(OSError):
                 os.unlink(temporary)
-            return Unknown(_named(failed, f"writing {key} below {self._root}"))
-        return Applied(_etag_of(body, seen), seen.st_mtime)
+            return Unknown(named(failed, f"writing {key} below {self._root}"))
+        return Applied(etag_of(body, seen), seen.st_mtime)
 
     def _write_temporary(self, body: bytes | BinaryIO, *, sync: bool) -> tuple[str, os.stat_result]:
         """A new file in `.tmp` that holds `body`; its time is the store's."""
         temporary = f"{self._temporary}/{self._token}.{self._ambient.pid:x}.{next(self._numbers):x}"
         try:
-            descriptor = _again_if_stale(lambda: os.open(temporary, _NEW, 0o666))
+            descriptor = again_if_stale(lambda: os.open(temporary, _NEW, 0o666))
         except FileNotFoundError:
             self._make(self._temporary)
             descriptor = os.open(temporary, _NEW, 0o666)
@@ -324,25 +284,25 @@ class LocalStore:
         check_read(key)
         path = f"{self._root}/{key}"
         try:
-            found = _again_if_stale(lambda: _read(path))
+            found = again_if_stale(lambda: read(path))
         except OSError as failed:
             raise self._unreadable(failed, path) from failed
         if found is None:
             return None
         body, seen = found
         now = self._time()
-        etag = _etag_of(body, seen)
+        etag = etag_of(body, seen)
         if now - seen.st_mtime > GRAIN_S:
             if len(self._seen) > REMEMBERED_KEYS:
                 self._seen.clear()
-            self._seen[key] = (_identity(seen), etag)
+            self._seen[key] = (identity(seen), etag)
         return Object(body, etag, seen.st_mtime, now)
 
     def get_if_changed(self, key: str, etag: str) -> Object | Unchanged | None:
         known = self._seen.get(key)
         if known is not None and known[1] == etag:
             try:
-                if _identity(os.stat(f"{self._root}/{key}")) == known[0]:
+                if identity(os.stat(f"{self._root}/{key}")) == known[0]:
                     return Unchanged(self._time())
             except OSError:
                 self._seen.pop(key, None)  # gone or unreadable: the reading below says which
@@ -353,7 +313,7 @@ class LocalStore:
         check_read(key)
         path = f"{self._root}/{key}"
         try:
-            found = _again_if_stale(lambda: _read(path, start, size_bytes))
+            found = again_if_stale(lambda: read(path, start, size_bytes))
         except OSError as failed:
             raise self._unreadable(failed, path) from failed
         return None if found is None else found[0]
@@ -364,13 +324,13 @@ class LocalStore:
         try:
             seen = os.stat(path)
         except OSError as failed:
-            if failed.errno in _ABSENT:
+            if failed.errno in ABSENT:
                 return None
             if failed.errno != errno.ESTALE:
                 raise self._unreadable(failed, path) from failed
         else:
             if seen.st_size > LARGE_BYTES and os.path.isfile(path):
-                return Stat(_identity(seen), seen.st_size, seen.st_mtime, self._time())
+                return Stat(identity(seen), seen.st_size, seen.st_mtime, self._time())
         found = self.get(key)
         return None if found is None else Stat(found.etag, len(found.body), found.last_modified, found.now)
 
@@ -380,7 +340,7 @@ class LocalStore:
     def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Page:
         limit = max(1, min(limit, 1000))
         try:
-            return _again_if_stale(lambda: self._page(prefix, start_after, limit))
+            return again_if_stale(lambda: self._page(prefix, start_after, limit))
         except OSError as failed:
             raise self._unreadable(failed, f"{self._root}/{prefix}") from failed
 
@@ -393,14 +353,14 @@ class LocalStore:
             try:
                 seen = os.stat(f"{self._root}/{key}", follow_symlinks=False)
             except OSError as failed:
-                if failed.errno in _ABSENT:
+                if failed.errno in ABSENT:
                     continue  # deleted since the names were read
                 raise
-            rows.append(Row(key, _identity(seen), seen.st_size, seen.st_mtime))
+            rows.append(Row(key, identity(seen), seen.st_size, seen.st_mtime))
         return Page(tuple(rows), False, now)
 
     def _unreadable(self, failed: OSError, path: str) -> CredentialsRefused | StoreUnavailable:
-        why = _named(failed, f"reading {path}")
+        why = named(failed, f"reading {path}")
         if failed.errno in (errno.EACCES, errno.EPERM):
             return CredentialsRefused(why, f"Give this user read access to {self._root}, or use a store of your own.")
         return StoreUnavailable(why, f"Check the disk that holds {self._root}; the same command can be repeated.")
@@ -433,38 +393,3 @@ class LocalStore:
                 self._clock.learn(os.fstat(descriptor).st_mtime)
             finally:
                 os.close(descriptor)
-
-
-def _read(path: str, start: int = 0, most_bytes: int | None = None) -> tuple[bytes, os.stat_result] | None:
-    try:
-        descriptor = os.open(path, _READ)
-    except OSError as failed:
-        if failed.errno in _ABSENT:
-            return None
-        raise
-    try:
-        seen = os.fstat(descriptor)
-        if (seen.st_mode & 0o170000) != 0o100000:
-            return None  # a directory, a socket, a fifo: no object
-        if start:
-            os.lseek(descriptor, start, os.SEEK_SET)
-        wanted = max(0, seen.st_size - start if most_bytes is None else min(most_bytes, seen.st_size - start))
-        body = os.read(descriptor, wanted + 1 if most_bytes is None else wanted)
-        while len(body) < wanted:
-            more = os.read(descriptor, wanted - len(body))
-            if not more:
-                break
-            body += more
-        return body, seen
-    finally:
-        os.close(descriptor)
-
-
-def _again_if_stale(step: Callable[[], T]) -> T:
-    """A network disk invalidates a handle when another host removed the file: opened afresh, once."""
-    try:
-        return step()
-    except OSError as failed:
-        if failed.errno != errno.ESTALE:
-            raise
-    return step()

@@ -15,11 +15,11 @@ import pytest
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 
 C_LIBRARYS_OWN = 0x180000000
-"""32 and 33, of which glibc makes its own use: its posix_spawn leaves them ignored, and every program sets them anew."""
+"""32 and 33, which glibc uses itself: its posix_spawn leaves them ignored, and every program sets them anew."""
 RUN = """
 import json, os, signal, socket, sys
 from pathlib import Path
-from stado_worker.shim import process
+from stado_worker.shim import forking, process
 from stado_worker.shim.cgroup import AttemptGroup, group_name
 
 place = Path(sys.argv[1])
@@ -31,7 +31,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 leaking = os.open(os.devnull, os.O_RDONLY)
 os.set_inheritable(leaking, True)
 if ready:
-    process.make_ready(signal.SIGINT)
+    forking.make_ready(signal.SIGINT)
     late, _theirs = socket.socketpair()
 
 def run(command, cwd=str(place), **env):

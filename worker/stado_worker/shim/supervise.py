@@ -33,7 +33,7 @@ from stado_like.store.protocol import ObjectStore
 from stado_like.store.url import open_store
 from stado_worker import undying
 from stado_worker.secrets.masking import NO_MASKS
-from stado_worker.shim import process, report
+from stado_worker.shim import forking, process, report
 from stado_worker.shim.attempt_dir import BY_SUPERVISOR, AliveLock, AttemptDir
 from stado_worker.shim.barrier import GangBarrier
 from stado_worker.shim.block import Block, BlockIo, is_block
@@ -91,7 +91,7 @@ def run(attempt_dir: str, channel: socket.socket | None = None, ambient: Ambient
     process.become_subreaper()
     # One group for all its tasks, which never meet: entering one takes ten milliseconds on a machine that rests.
     group = AttemptGroup.join(group_name(Path(attempt_dir)))
-    process.make_ready(*_IGNORED)
+    forking.make_ready(*_IGNORED)
     wakeups = Wakeups()
     try:
         _serve(attempt_dir, channel, group, wakeups, ambient)
