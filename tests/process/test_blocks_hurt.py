@@ -197,3 +197,26 @@ def test_task_that_removes_the_folders_of_its_block_runs_nothing_twice(rig: Rig)
     all_over(rig, j, 4)
     assert max(effects(log).values()) == 1
     assert worker.process.poll() is None
+
+
+def test_folder_of_a_rank_that_a_block_carries_is_no_claim_of_unknown_origin(rig: Rig) -> None:
+    """Its supervisor lives and its agent is another: only the block is found. Where the block is over, so is it."""
+    worker = rig.worker("w1", *ONE)
+    j, log = stuck_at(rig, 1)
+    in_the_way = rig.folder / "store" / keys.running(AttemptId(j, 1, 1))
+    in_the_way.mkdir(parents=True)
+    begun(rig, log, "1.1")
+    worker.kill()
+    left = worker.folder(AttemptId(j, 5, 1))
+    left.path.mkdir()
+    again = rig.worker("w1", *ONE)
+    until(lambda: f"{unit(j, 6)}: found, running" in again.said(), 10, "the block is found")
+    assert str(left.attempt_id) not in again.said()
+    assert not left.is_done()
+    (rig.folder / "gate").touch()
+    in_the_way.rmdir()
+    unit_end(rig, j, 6)
+    again.kill()
+    left.path.mkdir(exist_ok=True)
+    third = rig.worker("w1", *ONE)
+    until(left.is_done, 10, f"it is done with: {third.said()}")

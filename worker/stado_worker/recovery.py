@@ -21,13 +21,14 @@ from stado_like.ambient import Ambient
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import BadRecord
 from stado_like.job import codec
-from stado_like.job.keys import AttemptId
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Claim
 from stado_like.job.spec.limits import DEFAULT_HEARTBEAT_TTL_S
 from stado_like.job.terms import Ask
 from stado_worker.holdings import Holding, Phase
-from stado_worker.shim import block_report, report
+from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
+from stado_worker.shim.block_ran import blocks_in
 from stado_worker.shim.task import Read, Task, read_of, read_task
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Found:
 
 def look_through(attempts: Path, boot_id: str, known: Callable[[str], bool], log: Callable[[str], None]) -> Found:
     """Every attempt of an earlier agent that is not done. What is no attempt's folder is left alone."""
-    found = Found()
+    found, here = Found(), _Blocks(attempts)
     for folder in attempt_dirs(attempts):
         if folder.is_done() or known(folder.attempt_id):
             continue
@@ -61,7 +62,7 @@ def look_through(attempts: Path, boot_id: str, known: Callable[[str], bool], log
         if holding is not None:
             found.holdings.append(holding)
             log(f"{a}: found, {holding.phase}")
-        elif (block := _block_of(a, attempts)) is None:
+        elif (block := here.carrying(a)) is None:
             found.unread.append((a, folder))
         elif block.is_done():
             report.note_done(folder, ours=True)  # whoever ended the block died before it came to this
@@ -110,11 +111,20 @@ def read_holding(a: AttemptId, folder: AttemptDir, boot_id: str, log: Callable[[
     return holding
 
 
-def _block_of(a: AttemptId, attempts: Path) -> AttemptDir | None:
-    """The block that carries this rank, where one of this machine does: then it has no claim, and wants none."""
-    if a.n != 1:
-        return None
-    return next((one for one in attempt_dirs(attempts) if block_report.carries(one, a)), None)
+class _Blocks:
+    """The blocks of this machine, looked for once a folder without a claim is met: a rank that one of them carries has
+    none, and wants none."""
+
+    def __init__(self, attempts: Path) -> None:
+        self._attempts = attempts
+        self._found: list[tuple[JobId, range, AttemptDir]] | None = None
+
+    def carrying(self, a: AttemptId) -> AttemptDir | None:
+        if a.n != 1:
+            return None
+        if self._found is None:
+            self._found = list(blocks_in(self._attempts))
+        return next((folder for j, ranks, folder in self._found if j == a.job and a.rank in ranks), None)
 
 
 def _from_folder(a: AttemptId, folder: AttemptDir) -> Holding | None:

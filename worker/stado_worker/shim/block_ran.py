@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,11 +24,12 @@ from typing import Any
 
 import orjson
 
+from stado_like.errors import BadRecord
 from stado_like.job import blocks, pairs
-from stado_like.job.keys import AttemptId
+from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import LAST_FAILURE_LINES, LogTail
 from stado_like.job.states import Cause
-from stado_worker.shim.attempt_dir import AttemptDir
+from stado_worker.shim.attempt_dir import AttemptDir, attempt_dirs
 from stado_worker.shim.log_shipping import as_text
 from stado_worker.shim.task import OUTPUTS, PROGRESS
 
@@ -245,6 +247,15 @@ def ranks_in(folder: AttemptDir) -> range | None:
         return range(int(first), int(end))
     except (OSError, KeyError, TypeError, ValueError):
         return None
+
+
+def blocks_in(attempts: Path) -> Iterator[tuple[JobId, range, AttemptDir]]:
+    """The blocks whose folders lie here: of which job, which ranks."""
+    for folder in attempt_dirs(attempts):
+        ranks = ranks_in(folder)
+        if ranks is not None:
+            with suppress(BadRecord):  # no attempt's folder, whatever lies in it
+                yield AttemptId.parse(folder.attempt_id).job, ranks, folder
 
 
 def _take(ran: Ran, line: dict[str, Any]) -> None:

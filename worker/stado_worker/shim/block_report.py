@@ -30,7 +30,7 @@ from stado_like.job.states import Cause
 from stado_worker.secrets.masking import NO_MASKS
 from stado_worker.shim import report
 from stado_worker.shim.attempt_dir import AttemptDir
-from stado_worker.shim.block_ran import RAN, Ran, RanFile, RankEnd, rank_folder, ranks_in, read_ran, with_output
+from stado_worker.shim.block_ran import Ran, RanFile, RankEnd, rank_folder, read_ran, with_output
 from stado_worker.shim.log_shipping import LogShipping
 from stado_worker.shim.outputs import said
 from stado_worker.shim.report import Facts
@@ -243,15 +243,3 @@ def close_folders(read: Read, folder: AttemptDir, ranks: Iterable[int], at: floa
         elif one.path.exists() and not one.is_done():
             report.note_done(one, ours=True, at=at)
     return claimed
-
-
-def carries(folder: AttemptDir, a: AttemptId) -> bool:
-    """Whether a block's folder says that it carries this rank."""
-    if a.n != 1 or not (folder.path / RAN).exists():
-        return False
-    try:
-        unit = AttemptId.parse(folder.attempt_id)
-    except ValueError:
-        return False
-    ranks = ranks_in(folder)
-    return unit.job == a.job and ranks is not None and a.rank in ranks
