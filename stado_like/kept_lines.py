@@ -56,6 +56,10 @@ class KeptLines:
         self._asked.add(name)
         return said
 
+    def names(self) -> list[str]:
+        """What something may be kept under, in no order."""
+        return [name.decode() for name in self._known() if name]
+
     def keep(self, key: str, value: Any) -> None:
         """`key` holds no quote and nothing that JSON would escape."""
         body, name = orjson.dumps([key, value]), key.encode()
@@ -73,11 +77,18 @@ class KeptLines:
         if self._path is None or not self._news:
             return
         with suppress(OSError):
-            if not self._ours or self._size_bytes > self._most_bytes:
-                self._replace()
-            else:
+            if self._size_bytes <= self._most_bytes and (self._ours or self._is_ours_now()):
                 self._append()
+            else:
+                self._replace()
         self._news = []
+
+    def _is_ours_now(self) -> bool:
+        """Whether another process has begun the file meanwhile."""
+        assert self._path is not None
+        with suppress(OSError), self._path.open("rb") as file:
+            self._ours = file.read(len(self._head) + 1) == self._head + b"\n"
+        return self._ours
 
     def _append(self) -> None:
         assert self._path is not None

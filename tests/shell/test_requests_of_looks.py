@@ -8,19 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import orjson
 import pytest
 
 from stado_like.ambient import REAL
 from stado_like.bucket import delete
 from stado_like.bucket.bucket import Bucket
 from stado_like.errors import NotFound
-from stado_like.job import keys
+from stado_like.job import day_keys, keys
 from stado_like.job.keys import JobId
 from stado_like.job.records import Tombstone
 from stado_like.job.states import Cause, JobState
+from stado_like.kept_lines import KeptLines
 from stado_like.reading.kept_rows import KeptRows, place
 from stado_like.reading.listing import Wanted, list_jobs
 from stado_like.reading.named import read_named
@@ -317,8 +316,9 @@ def test_file_that_was_damaged_is_passed_over(tmp_path: Path, break_it: str) -> 
 )
 def test_what_another_version_kept_is_passed_over(tmp_path: Path, kind: str, said: object) -> None:
     key = keys.job(JobId("default", "train", 1))
-    body = orjson.dumps([key, "etag", kind, said])
-    (tmp_path / "rows").write_bytes(b"%08x %b\n" % (crc32(body), body))
+    other = KeptLines(tmp_path / "rows", f"rows {day_keys.FORMAT}", most_bytes=1 << 20)
+    other.keep(key, ["etag", kind, said])
+    other.save()
     kept = KeptRows(tmp_path / "rows")
     assert (kept.row(key, "etag"), kept.job(key, "etag")) == (None, None)
 
