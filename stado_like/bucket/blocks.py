@@ -25,8 +25,9 @@ from stado_like.job.terms import Terms
 
 
 def verdict_due(bucket: Bucket, unit: AttemptId, end: End, terms: Terms) -> Verdict | None:
-    """The verdict that these ends make due together. As `finish.verdict_by_end` for one."""
-    own = [finish.task_end(terms, rank, one) for rank, one in _ends(unit, end, terms).items() if one.is_final]
+    """The verdict that these ends make due together. As `finish.verdict_by_end` for one; what ended well makes none due,
+    for a job that is over with one group has no blocks."""
+    own = [finish.task_end(terms, rank, one) for rank, one in _eventful(unit, end, terms).items() if one.is_final]
     return finish.verdict_by_ends(bucket, unit.job, own, terms, by=end.worker) if own else None
 
 
@@ -34,7 +35,7 @@ def release(bucket: Bucket, unit: AttemptId, end: End, job: Job, terms: Terms, *
     """Queue what this end lets go: next attempts, ranks given back, units where their release may be missing. The
     caller has found no verdict after the end stood."""
     made = []
-    for rank, one in _ends(unit, end, terms).items():
+    for rank, one in _eventful(unit, end, terms).items():
         following = AttemptId(unit.job, rank, 2)
         if one.decision is Decision.RETRY and not (mending and went_on(bucket, following, job, terms, one)):
             made.append(entries.enqueue_after(bucket, job, terms, following, one))
@@ -47,7 +48,7 @@ def release(bucket: Bucket, unit: AttemptId, end: End, job: Job, terms: Terms, *
 
 def open_now(unit: AttemptId, end: End, terms: Terms) -> Iterable[tuple[AttemptId, End | None]]:
     """The attempts that are open by themselves because of this end, each with the end before it."""
-    for rank, one in _ends(unit, end, terms).items():
+    for rank, one in _eventful(unit, end, terms).items():
         if one.decision is Decision.RETRY:
             yield AttemptId(unit.job, rank, 2), one
     for rank in end.given_back:
@@ -88,10 +89,11 @@ def _to_queue(end: End) -> list[int]:
     return [rank for rank in end.given_back if rank != end.goes_on]
 
 
-def _ends(unit: AttemptId, end: End, terms: Terms) -> dict[int, End]:
+def _eventful(unit: AttemptId, end: End, terms: Terms) -> dict[int, End]:
+    """The ends of those that did not simply complete: the others have no consequence."""
     found = {}
     for rank in blocks.ranks_of(terms, unit.rank):
-        one = blocks.unpacked(AttemptId(unit.job, rank, 1), end)
+        one = blocks.unpacked(AttemptId(unit.job, rank, 1), end) if blocks.is_eventful(end, rank) else None
         if one is not None:
             found[rank] = one
     return found

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stado_like.job import codec, reasons
 from stado_like.job.ids import AttemptId
-from stado_like.job.records import Change, End, History
+from stado_like.job.records import Change, End, History, LastFailure
 from stado_like.job.spec import limits
 from stado_like.job.states import Decision, Outcome, TaskState
 
@@ -125,6 +125,8 @@ def packed(end: End) -> dict[str, Any]:
     plain = codec.to_plain(end)
     if plain["log"] is not None and not plain["log"]["size"]:
         plain["log"] = None
+    if end.last_failure == _failure(end):
+        plain["last_failure"] = None  # it says nothing more than the rest
     return {name: value for name, value in plain.items() if name not in _NOT_IN_ROWS and value != usual[name]}
 
 
@@ -135,11 +137,23 @@ def unpacked(a: AttemptId, block: End) -> End | None:
         return None
     own = {name: getattr(block, name) for name in _OF_THE_BLOCK}
     end = codec.from_plain(End, {**_usual(), **own, **row, "nonce": block.nonce, "attempt": str(a)}, str(a))
-    return replace(end, history=_told_by_its_times(end))
+    failed = end.outcome in (Outcome.FAILED, Outcome.DOWN) or end.state is TaskState.FAILED
+    failure = end.last_failure or (_failure(end) if failed else None)
+    return replace(end, history=_told_by_its_times(end), last_failure=failure)
+
+
+def _failure(end: End) -> LastFailure:
+    return LastFailure(exit_code=end.exit_code, reason=end.reason)
 
 
 def carries(block: End, rank: int) -> bool:
     return str(rank) in block.carried
+
+
+def is_eventful(block: End, rank: int) -> bool:
+    """Whether anything else became of a rank than that it completed."""
+    row = block.carried.get(str(rank))
+    return not isinstance(row, Mapping) or "state" in row or "decision" in row
 
 
 def _told_by_its_times(end: End) -> History:

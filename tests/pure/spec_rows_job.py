@@ -80,7 +80,7 @@ JOB_ROWS: list[Row] = [
     whole("spec.array.size", REQUIRED, 1, 10_000, beside={"spec.array": {}}),
     whole("spec.array.max_parallel", 0, 0, 10_000, beside={"spec.array.size": 10_000}),
     replace(
-        whole("spec.array.block", ABSENT, 1, 256, beside={"spec.array.size": 10_000}), default=64
+        whole("spec.array.block", ABSENT, 1, 128, beside={"spec.array.size": 10_000}), default=64
     ),  # (None asks for the default)
     Row(
         "spec.array.indices",
