@@ -11,7 +11,7 @@ Who loses a claim to another has an old list: the head of the queue is listed an
 from __future__ import annotations
 
 import heapq
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 
 from stado_like.bucket import entries
@@ -46,7 +46,7 @@ class Candidates:
         self._bucket = bucket
         self._only_job = only_job
         self._sorted: list[Entry] = []
-        self._known: set[str] = set()
+        self._known: dict[str, Entry] = {}
         self._later: list[tuple[int, str]] = []
         self._later_known: set[str] = set()
         self._cursor = ""
@@ -150,9 +150,12 @@ class Candidates:
     def drop(self, key: str) -> None:
         self._asks.pop(key, None)
         self._limits.pop(key, None)
-        if key in self._known:
-            self._known.discard(key)
-            self._sorted = [one for one in self._sorted if one.key != key]
+        entry = self._known.pop(key, None)
+        if entry is not None:  # a claim in the middle of twenty thousand must not cost a look at each
+            at = bisect_left(self._sorted, entry.order, key=_order)
+            while self._sorted[at].key != key:
+                at += 1  # of one attempt two entries may lie here
+            del self._sorted[at]
 
     def leave_alone(self, key: str, until_boot_s: float) -> None:
         """What lies under this entry cannot be read here: pass over it until then."""
@@ -183,7 +186,7 @@ class Candidates:
             return
         if self._only_job and str(entry.attempt.job) != self._only_job:
             return
-        self._known.add(entry.key)
+        self._known[entry.key] = entry
         self.version += 1
         insort(self._sorted, entry, key=_order)
 
@@ -211,7 +214,7 @@ class Candidates:
         page = self._bucket.store.list(keys.QUEUED_OPEN)
         beyond = page.rows[-1].key if page.more else None
         self._sorted = [one for one in self._sorted if beyond is not None and one.key > beyond]
-        self._known = {one.key for one in self._sorted}
+        self._known = {one.key: one for one in self._sorted}
         self.version += 1
         self._take(page.rows)
         self._asks = {key: ask for key, ask in self._asks.items() if key in self._known}
