@@ -232,6 +232,9 @@ def _reap(bucket: Bucket, action: Reap) -> Did:
     if job is None or is_open is False:
         settle.drop_orphan(bucket, a, claim.queue_key)  # no such job, or a stray claim: nothing that could end
         return _counted("orphans", 1)
+    if is_open is None and any(bucket.present(keys.tombstone(a.job))):
+        settle.drop_orphan(bucket, a, claim.queue_key)  # both came late, after a deletion
+        return _counted("orphans", 1)
     if is_open is None:  # guard: the block first
         return _counted("carried", 1)  # taken by the holder of its block, which is about to end it, or is reaped
     look = action.look
