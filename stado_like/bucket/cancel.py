@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from stado_like.bucket import blocks, delete, doorbell, entries, finish, load
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.end import Seen, cancelled, end_attempt
+from stado_like.bucket.end import Seen, cancelled, end_attempt, give_back
 from stado_like.bucket.load import Listed, TaskNow
 from stado_like.bucket.settle import settle, verdict_reason
 from stado_like.errors import Conflict, NotFound
@@ -128,9 +128,11 @@ def carry_out_stop(bucket: Bucket, j: JobId, rank: int, job: Job, terms: Terms) 
     task = load.one_now(bucket, j, job, terms, rank, listed)  # one look: what its block said before is not asked again
     if task.open is not None or not task.released:
         blocks.mark(bucket, AttemptId(j, rank, 1), terms, stop)  # whoever stopped it may have died before
-        # A stop of a rank that its lane has not released yet, or that its block carries, writes only the stop: its gate
-        # will meet it.
         by_itself = task.open is not None and task.open.rank == rank
+        if task.open is not None and not by_itself and _give_back(bucket, task.open, job, terms):
+            return carry_out_stop(bucket, j, rank, job, terms)
+        # A stop of a rank that its lane has not released yet, or whose block somebody holds, writes only the stop: its
+        # gate will meet it.
         if task.open is None or not by_itself or not load.was_released(bucket, j, job, terms, rank, listed):
             if bucket.final(j) is not None:  # over under a verdict, and this rank will never be released
                 bucket.drop(keys.cancel_index(j, rank))
@@ -166,6 +168,16 @@ def _drop_left_entry(bucket: Bucket, j: JobId, task: TaskNow, job: Job, terms: T
     unit = block_of.unit_of(terms, a.rank) if a.n == 1 else None
     if unit is not None and a.rank == block_of.ranks_of(terms, unit).start:  # once for all that it carried
         bucket.drop(*entries.all_keys(job, terms, AttemptId(j, unit, 1), None))
+
+
+def _give_back(bucket: Bucket, unit: AttemptId, job: Job, terms: Terms) -> bool:
+    """End a block that nobody holds, so that the stopped rank can be ended and the others start by themselves. False:
+    somebody holds it. Looked for after its mark was made: a claim made later meets that in its gate."""
+    (claimed,) = bucket.present(keys.running(unit))
+    if claimed:  # guard: look for the claim first
+        return False
+    settle(bucket, unit, give_back(bucket, unit, terms, Seen(by="canceller")), job=job, mending=True)
+    return True
 
 
 def _end_queued(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, reason: str) -> bool:

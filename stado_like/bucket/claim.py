@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from stado_like.bucket import blocks, entries, generations, lanes, outcome
 from stado_like.bucket.bucket import Bucket
-from stado_like.bucket.end import Seen, cancelled, commit, compose_block, end_attempt
+from stado_like.bucket.end import Seen, cancelled, end_attempt, give_back
 from stado_like.bucket.generations import Placed
 from stado_like.bucket.settle import drop_orphan, settle, verdict_reason
 from stado_like.errors import StoreUnavailable
@@ -168,13 +168,10 @@ def _end_unstarted(bucket: Bucket, a: AttemptId, job: Job, terms: Terms, claim: 
 
 def _give_back(bucket: Bucket, unit: AttemptId, job: Job, terms: Terms, claim: Claim) -> Over:
     """Some tasks of this block were stopped by a person: each of them has to meet its own gate."""
-    ended = cancelled(reasons.BLOCK_GIVEN_BACK)
     seen = Seen(worker=claim.worker, claimed_at=claim.since, by="claimer")
-    every = block_of.ranks_of(terms, unit.rank)
-    record = compose_block(bucket, unit, terms, ended, seen, {}, given_back=every)
-    end = commit(bucket, unit, codec.encode(record)).end
+    end = give_back(bucket, unit, terms, seen)
     settle(bucket, unit, end, job=job, queue_key=claim.queue_key, mending=True)
-    return Over(ended.reason)
+    return Over(reasons.BLOCK_GIVEN_BACK)
 
 
 def confirm(bucket: Bucket, a: AttemptId, opened: Open, claim: Claim) -> list[str]:

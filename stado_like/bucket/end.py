@@ -67,7 +67,7 @@ def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: 
     would follow and it cannot look for a verdict."""
     if blocks.is_unit(terms, a.rank):
         every = blocks.ranks_of(terms, a.rank)
-        return compose_block(bucket, a, terms, ended, seen, {rank: (ended, seen) for rank in every})
+        return compose_block(bucket, a, terms, ended, seen, dict.fromkeys(every, (ended, seen)))
     return _compose(bucket, a, terms, before, ended, seen, lambda: is_over(bucket, a))
 
 
@@ -116,6 +116,15 @@ def compose_block(
         given_back=tuple(sorted(given_back)),
         goes_on=goes_on,
     )
+
+
+def give_back(bucket: Bucket, unit: AttemptId, terms: Terms, seen: Seen) -> End:
+    """End a block of which no rank has begun nor will, and some were stopped by a person: each of its ranks starts by
+    itself, and meets its own stop. Returns the end that stands. Raises `StoreUnavailable`."""
+    every = blocks.ranks_of(terms, unit.rank)
+    ended = cancelled(reasons.BLOCK_GIVEN_BACK)
+    record = compose_block(bucket, unit, terms, ended, seen, {}, given_back=every)
+    return commit(bucket, unit, codec.encode(record)).end
 
 
 def _compose(
@@ -208,11 +217,17 @@ def how_it_was_lost(bucket: Bucket, a: AttemptId, beat: Heartbeat | None, reason
     if beat is not None and beat.state is TaskState.STOPPING:
         removed = reason == reasons.MACHINE_REMOVED
         stopping = reasons.REMOVED_WHILE_STOPPING if removed else reasons.LOST_WHILE_STOPPING
-        if is_over(bucket, a):
+        if bucket.verdict(a.job) is not None or _is_stopped(bucket, a):
             return Cause.REQUESTED, stopping
         if beat.stop_cause in _CAUSES:
             return Cause(beat.stop_cause), stopping
     return Cause.MACHINE_LOST, reason
+
+
+def _is_stopped(bucket: Bucket, a: AttemptId) -> bool:
+    """By a person. (That of a block only marks that one of its tasks is.)"""
+    terms = bucket.block_terms(a.job)
+    return not (terms is not None and blocks.is_unit(terms, a.rank)) and any(bucket.present(keys.stop(a.job, a.rank)))
 
 
 def cancelled(reason: str) -> Ended:

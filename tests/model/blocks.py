@@ -212,9 +212,13 @@ class Blocks(Judged):
             yield drop(f"cancels/{rank}")
             return then
         yield from self.mark(rank)
-        if a.startswith("u") and not self.keeps("one look at the block") and (yield has(f"end/{a}")):
-            a = f"{rank}.1"
-        if a.startswith("u") or (yield has(f"running/{a}")):
+        if a.startswith("u"):
+            if not self.keeps("one look at the block") and (yield has(f"end/{a}")):
+                return "end", f"{rank}.1", "cancelled", "canceller", then
+            if self.keeps("look for the claim of the block") and (yield has(f"running/{a}")):
+                return then
+            return "end_block", a, (), "canceller", ("carry_out_stop", rank, then)
+        if (yield has(f"running/{a}")):
             return then
         return "end", a, "cancelled", "canceller", then
 

@@ -18,7 +18,7 @@ BRIEF = (("ranks", 2), ("block", 2), ("attempts", 1))
 TREE = (("ranks", 2), ("block", 1), ("attempts", 1))
 GOES_ON = "a block, two workers, a tick"
 STOPPED = "a block and a stop"
-STOPPED_LATE = "a block, a stop, a tick"
+STOPPED_LATE = "a block of one, a stop, a tick"
 STRANGE = "a block and an entry that nobody should have written"
 RELEASES = "two blocks"
 
@@ -85,6 +85,13 @@ RULES: tuple[Rule, ...] = (
         STOPPED_LATE,
     ),
     Rule(
+        "look for the claim of the block",
+        "a canceller gives back the block of a stopped rank only where nobody holds it",
+        "ended under its holder",
+        "look for the claim first",
+        STOPPED,
+    ),
+    Rule(
         "one look at the block",
         "who ends a stopped rank goes by one answer about its block: a rank that it carried meanwhile has ended",
         f"{ENDED_TWICE} | ended under its holder",
@@ -103,12 +110,13 @@ SMALL: tuple[Setting, ...] = (
     Setting(GOES_ON, "worker 1, worker 1, tick 2", options=BRIEF),
     Setting("a block, two workers, late requests", "worker 1, worker 1, tick 1", ENTRIES, BRIEF),
     Setting(STOPPED, "worker 1, worker 1, stopper", options=ONE),
-    Setting(STOPPED_LATE, "worker 1, stopper, tick 1", options=ONE),
+    Setting(STOPPED_LATE, "worker 1, stopper, tick 1", options=(("ranks", 1), ("block", 1), ("attempts", 2))),
     Setting("a block and a verdict", "worker 1, worker 1, judge", options=BRIEF),
     Setting(STRANGE, "worker 1, worker 1, stranger", options=ONE),
     Setting(RELEASES, "worker 1, worker 1, tick 1", options=TREE),
 )
 LARGE: tuple[Setting, ...] = (
+    Setting("a block, a stop, a tick", "worker 1, stopper, tick 1", options=ONE),
     Setting("a block, retries, late requests", "worker 1, worker 1, tick 1", ENTRIES, ONE),
     Setting("a block, a worker, two ticks, retries", "worker 2, tick 1, tick 1", options=ONE),
     Setting("a block, two workers, two ticks", "worker 1, worker 1, tick 1, tick 1", options=BRIEF),

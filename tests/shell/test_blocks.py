@@ -239,12 +239,29 @@ def test_too_many_failures_in_a_block_end_the_job(bucket: Bucket) -> None:
     clean(bucket)
 
 
-def test_a_person_stops_a_rank_of_a_block_that_nobody_holds_yet(bucket: Bucket) -> None:
-    """Its holder would look for no rank's stop: it finds the mark, and gives all of them back to gates of their own."""
+def test_a_stop_of_a_rank_ends_at_once_where_nobody_holds_its_block(bucket: Bucket) -> None:
+    """The block is given back, the others start by themselves."""
     j = submit(bucket, **BLOCKED)
+    assert cancel.stop_task(bucket, j, 2)
+    assert read_task(bucket, j, 2).state is TaskState.CANCELLED
+    assert sorted(queued(bucket)) == [attempt(j, 0), attempt(j, 1), attempt(j, 3), unit(j, 1)]
+    clean(bucket)
+
+
+def test_a_stop_of_a_rank_whose_block_somebody_holds_is_left_to_the_holder(bucket: Bucket) -> None:
+    j = submit(bucket, **BLOCKED)
+    claim(bucket, unit(j))
     assert not cancel.stop_task(bucket, j, 2)
+    assert bucket.end(unit(j)) is None and bucket.stop(j, unit(j).rank) is not None
+    clean(bucket)
+
+
+def test_a_claimer_of_a_block_of_which_one_is_stopped_gives_all_back(bucket: Bucket) -> None:
+    """It would look for no rank's stop: it finds the mark, and gives all of them back to gates of their own."""
+    j = submit(bucket, **BLOCKED)
     held = Claim(nonce="h", attempt=str(unit(j)), worker="w1")
     assert claiming.send(bucket, unit(j), codec.encode(held), "") is None
+    assert not cancel.stop_task(bucket, j, 2)
     answer = claiming.gate(bucket, unit(j), held)
     assert answer == Over(reasons.BLOCK_GIVEN_BACK)
     stopped = Claim(nonce="t", attempt=str(attempt(j, 2)), worker="w1")

@@ -45,7 +45,8 @@ def blocks_speak_of_all_their_ranks(seen: Seen, change: Change) -> Iterator[str]
 
 
 def only_its_holder_gives_back(seen: Seen, change: Change) -> Iterator[str]:
-    """Whoever ends a block for another gives nothing back; nor does its holder what it has begun."""
+    """Whoever ends a block for another gives nothing back; nor does its holder what it has begun. A canceller may, of
+    one that nobody has claimed."""
     a = _created(seen, change)
     if a is None or not seen.is_unit(a):
         return
@@ -54,8 +55,12 @@ def only_its_holder_gives_back(seen: Seen, change: Change) -> Iterator[str]:
     for rank, starts in begun.items():
         if starts:
             yield f"{change.actor} gave rank {rank} of {a} back, which {starts[0].who} had begun"
-    if end.given_back and end.by in ("tick", "canceller", "settle"):
+    if end.given_back and (end.by in ("tick", "settle") or (end.by == "canceller" and _begun(seen, a))):
         yield f"{end.by} gave ranks of {a} back: it does not hold it"
+
+
+def _begun(seen: Seen, unit: AttemptId) -> bool:
+    return any(seen.starts[AttemptId(unit.job, rank, 1)] for rank in seen.ranks_of(unit))
 
 
 def _created(seen: Seen, change: Change) -> AttemptId | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from stado_like.bucket import blocks as carrying
 from stado_like.bucket import cancel as cancelling
 from stado_like.bucket import entries
 from stado_like.job import keys
 from stado_like.job.keys import AttemptId
+from stado_like.job.records import Pointer, Stop
 from stado_like.job.states import Cause
 from stado_like.job.terms import terms_of
 from tests.sim import block_hand
@@ -71,8 +73,15 @@ def _goes_on_here(play: Play, hand: Hand) -> None:
 
 
 def _one_was_stopped(play: Play, hand: Hand) -> None:
+    """Whoever stopped it died before looking whether anybody holds its block."""
     _queued(play, hand)
-    play.stop(play.bucket("ada"), id_of(ARRAY), 1)
+    bucket, j = play.bucket("ada"), id_of(ARRAY)
+    job, stop = bucket.job(j), Stop(nonce="s", reason="why", at=bucket.now())
+    assert job is not None
+    bucket.decide(keys.stop(j, 1), stop)
+    carrying.mark(bucket, AttemptId(j, 1, 1), terms_of(job.document), stop)
+    bucket.ensure(keys.cancel_index(j, 1), Pointer(what=stop.reason, at=stop.at))
+    play.judge.seen.cancel_acknowledged(j, 1)
 
 
 def _one_was_stopped_while_it_runs(play: Play, hand: Hand) -> None:

@@ -169,6 +169,8 @@ TEETH: tuple[Tooth, ...] = (
     ),
     tooth(f"{BUCKET}/cancel.py", "look for the claim first", "_end_queued", {"if claimed:": "if False:"},
           scene("cancel, running")),
+    tooth(f"{BUCKET}/cancel.py", "look for the claim first", "_give_back", {"if claimed:": "if False:"},
+          scene("stop, block running")),
     # ---- submit and delete
     tooth(f"{BUCKET}/submit.py", "tombstone after create", "_take", {"if buried is not None:": "if False:"},
           scene("submit a name that was deleted")),
