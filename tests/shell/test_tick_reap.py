@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 
 from stado_coordinator.tick import Tick
+from stado_like.bucket import submit as submitting
 from stado_like.bucket.apply import apply
 from stado_like.bucket.cancel import cancel_job
+from stado_like.bucket.delete import delete_job
 from stado_like.bucket.end import Seen, end_attempt
 from stado_like.errors import Exit
 from stado_like.job import keys, reasons
@@ -15,6 +17,7 @@ from stado_like.job.budget import Ended
 from stado_like.job.keys import AttemptId, JobId
 from stado_like.job.records import Budgets, End
 from stado_like.job.states import Cause, Decision, Outcome, TaskState
+from tests.builders_jobs import document as documents
 from tests.builders_tick import TTL_S, Stage
 
 STALE_S = TTL_S + 16.0
@@ -329,3 +332,19 @@ def test_brake_lets_them_go_after_ten_minutes(stage: Stage) -> None:
     stage.clock.pass_s(60)
     tick.step()
     assert stage.keys(keys.RUNNING) == []
+
+
+def test_a_claim_of_a_rank_that_came_late_with_its_deleted_job_is_dropped(stage: Stage) -> None:
+    """Its block never ends any more: the tombstone tells, or it would be left to that block for ever (seed 5076)."""
+    j = JobId("default", "train", 1)
+    job = submitting.submit(stage.bucket, documents("train", array={"size": 8, "block": 4}))
+    assert isinstance(job, submitting.Submitted)
+    body = stage.bucket.store.get(keys.job(j))
+    assert body is not None
+    cancel_job(stage.bucket, j)
+    delete_job(stage.bucket, j)
+    stage.bucket.store.create(keys.job(j), body.body)
+    stage.claim(AttemptId(j, 2, 1))
+    tick = Tick(stage.bucket)
+    kill(stage, tick)
+    assert stage.keys(keys.RUNNING) == [] and stage.keys(keys.STATUS) == []
