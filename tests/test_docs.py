@@ -217,7 +217,7 @@ def test_every_variable_that_a_task_is_told_is_in_the_page() -> None:
 
 def test_every_file_of_an_attempts_folder_is_in_the_page() -> None:
     source = (ROOT / "worker/stado_worker/shim/attempt_dir.py").read_text()
-    names = set(re.findall(r'"([a-z]+(?:\.(?:json|log))?)"', source)) & {
+    names = set(re.findall(r'["/]([a-z]+(?:\.(?:json|log))?)"', source)) & {
         *("claim.json", "task.json", "proc.json", "exit.json", "supervisor.log"),
         *("launch", "alive", "pulse", "log", "stop", "follow", "done"),
     }
