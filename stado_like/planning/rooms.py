@@ -64,6 +64,8 @@ class Rooms:
         self._by_object: dict[int, Kind] = {}
         self._ever: dict[tuple[object, ...], Ever] = {}
         self._named, self._labelled = self._catalogue()
+        self._rows: dict[tuple[object, ...], tuple[int, ...]] = {}
+        """By names and labels that are asked for: the machines that have them."""
         numbers: dict[Trait, int] = {}
         self._traits = [numbers.setdefault(trait_of(machine), len(numbers)) for machine in self.emptied]
         """By machine, when nothing runs on it: the number of its trait."""
@@ -102,7 +104,10 @@ class Rooms:
         rows += [self._labelled.get(pair, set()) for pair in ask.labels.items()]
         if not rows:
             return None
-        return tuple(sorted(set.intersection(*rows)))
+        asked = (ask.pinned_host, ask.names, frozenset(ask.labels.items()))
+        if asked not in self._rows:
+            self._rows[asked] = tuple(sorted(set.intersection(*sorted(rows, key=len))))
+        return self._rows[asked]
 
     # ---- finding
 
