@@ -1,10 +1,11 @@
 """Whether a unit with several members, or with rules about where they are, has room: `topology.assign`, seldom asked.
 
-`assign` weighs every machine it is given. Three things keep a plan over thousands of gangs short: it is given only
-machines with room for the smallest member; units of the same shape share an answer, since within one plan room only
-shrinks (not those with tasks that run already, nor those that some worker refused: their answer is their own); and a
-unit without any rule is offered the first machines with room before it is offered all. The price of the last: in a
-cluster with more than `OFFERED` such machines a gang without rules may miss a tighter network that begins further on.
+`assign` weighs every machine it is given. Four things keep a plan over thousands of gangs short. It is given only
+machines with room for the smallest member, and of a run that goes on those that share a network with its tasks first.
+Units of the same shape share a refusal, since within one plan room only shrinks (of one whose tasks run, until another
+is added). What units that ask for the same learnt of a machine holds while nothing is put there (`topology.Seen`). And a
+unit is offered the first machines with room before it is offered all. The price of the last: in a cluster with more
+than `OFFERED` such machines a gang may miss a tighter network that begins further on.
 """
 
 from __future__ import annotations
