@@ -3,7 +3,7 @@
 `assign` weighs every machine it is given. Four things keep a plan over thousands of gangs short. It is given only
 machines with room for the smallest member, and of a run that goes on those that share a network with its tasks first.
 Units of the same shape share a refusal, since within one plan room only shrinks (of one whose tasks run, until another
-is added). What units that ask for the same learnt of a machine holds while nothing is put there (`topology.Seen`). And a
+is added). What units of one ask learnt of a machine holds while nothing is put there (`topology.Seen`). And a
 unit is offered the first machines with room before it is offered all. The price of the last: in a cluster with more
 than `OFFERED` such machines a gang may miss a tighter network that begins further on.
 """
