@@ -32,9 +32,7 @@ def test_file_of_a_dead_supervisor_is_made_whole_by_its_agent(rig: Rig) -> None:
     task = {"output_file": str(path), "restart_policy": "Never"}
     j = rig.submit("lost", "echo said; sleep 60", task=task)
     until(lambda: path.is_symlink() and path.read_bytes() == b"said\n", 10, "it runs")
-    proc = worker.folder(AttemptId(j, 0, 1)).read_proc()
-    assert proc is not None
-    os.kill(proc["pid"], signal.SIGKILL)
+    os.kill(worker.supervisor(AttemptId(j, 0, 1)), signal.SIGKILL)
     assert rig.end(j).outcome is Outcome.DOWN
     assert not path.is_symlink()
     assert path.read_bytes() == b"said\n"

@@ -260,7 +260,7 @@ class _Supervisor:
                     turn = self._block.runner.turn
                 waiting = self._control.preparing or self._control.at_barrier
                 if waiting and not reachable:
-                    reachable = True
+                    reachable, told_at_s = True, 0.0
                     self._write_proc()  # so that a nudge finds us while there is no process yet
                 if self._control.started and not told:
                     sleep_s = min(sleep_s, max(0.0, told_at_s - self._ambient.boot_s()))
