@@ -57,8 +57,9 @@ class KeptLines:
         return said
 
     def names(self) -> list[str]:
-        """What something may be kept under, in no order."""
-        return [name.decode() for name in self._known() if name]
+        """What something may be kept under, in no order. Nothing is checked here but that a key can be asked for under
+        it: a line that was damaged may say anything."""
+        return [key for name in self._known() if name.isascii() and (key := name.decode()).isprintable() and key]
 
     def keep(self, key: str, value: Any) -> None:
         """`key` holds no quote and nothing that JSON would escape."""

@@ -60,6 +60,15 @@ def test_file_cut_or_damaged_anywhere_loses_lines_and_invents_none(tmp_path: Pat
         assert lines(path).said("c") == 3
 
 
+def test_noise_behind_what_was_kept_names_nothing_that_cannot_be_asked_for(tmp_path: Path) -> None:
+    """A list of very many jobs cuts its listing at the keys that are kept."""
+    path = tmp_path / "x.lines"
+    kept(path, a=1, b=2)
+    with path.open("ab") as file:
+        file.write(b"\xff" * 40 + b"\n" + b"1234567 [" + bytes(range(256)) + b'"\n' + b"12345678 [\"j\xffobs\"\n")
+    assert sorted(lines(path).names()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("noise", [b"", b"\n\n", b"\x00" * 500, b"12345678 [1\n" * 50, bytes(range(256))])
 def test_noise_is_an_empty_cache(tmp_path: Path, noise: bytes) -> None:
     path = tmp_path / "x.lines"
