@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, Protocol, TypeVar
 
 from stado_like.errors import CredentialsRefused, StoreUnavailable
+from stado_like.job import keys
 from stado_like.store.clock import StoreClock
 from stado_like.store.memory import MemoryStore, forget
 from stado_like.store.protocol import Applied, Object, ObjectStore, Page, Rejected, Row, Stat, Unchanged, Unknown, Write
@@ -22,6 +25,7 @@ from tests.sim.world import Actor, Crash, World
 
 T = TypeVar("T")
 HISTORY_KEPT = 4000
+MEMORY = "/dev/shm"
 BUSY_RETRY_AFTER_S = 0.5
 
 
@@ -60,9 +64,20 @@ class SharedBucket:
         self.by_kind: dict[str, int] = {}
         self.log: list[Op] | None = None
         self._history: deque[tuple[float, str, Row | None]] = deque(maxlen=HISTORY_KEPT)
+        self._disk: TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
         forget(self.name)
+        if self._disk is not None:
+            self._disk.cleanup()
+
+    @property
+    def disk(self) -> Path:
+        """Where ticks keep what they read for the next one. (A store that keeps anything says which one it is.)"""
+        if self._disk is None:
+            self._disk = TemporaryDirectory(prefix="stado-ticks-", dir=MEMORY if Path(MEMORY).is_dir() else None)
+            self.store.put(keys.STORE_VERDICT, b"{}")
+        return Path(self._disk.name)
 
     def contents(self) -> dict[str, bytes]:
         held = self.store._bucket.held

@@ -78,7 +78,7 @@ def settle_last(play: Play, hand: Hand) -> None:
 
 def tick(play: Play, hand: Hand) -> None:
     try:
-        Tick(hand.bucket).step()
+        Tick(hand.bucket, cache=play.shared.disk).step()
     except TickHeld:
         return
 

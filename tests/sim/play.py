@@ -175,7 +175,7 @@ class Play:
     def tick(self, name: str = "") -> None:
         """One tick in a process of its own."""
         self._ticks += 1
-        Tick(self.bucket(name or f"tick-{self._ticks}")).step()
+        Tick(self.bucket(name or f"tick-{self._ticks}"), cache=self.shared.disk).step()
 
     # ---- to the end
 
@@ -183,7 +183,7 @@ class Play:
         """Heal, mend and work until nothing is left to do; then judge what came to rest."""
         self.shared.faults = NoFaults()
         drainer = self.hand("drainer")
-        resident = Tick(self.bucket("resident"))
+        resident = Tick(self.bucket("resident"), cache=self.shared.disk)
         for round_number in range(ROUNDS):
             for hand in (drainer, *self.hands) if self.places else ():
                 placed_hand.announce(hand)
