@@ -65,7 +65,7 @@ def test_noise_behind_what_was_kept_names_nothing_that_cannot_be_asked_for(tmp_p
     path = tmp_path / "x.lines"
     kept(path, a=1, b=2)
     with path.open("ab") as file:
-        file.write(b"\xff" * 40 + b"\n" + b"1234567 [" + bytes(range(256)) + b'"\n' + b"12345678 [\"j\xffobs\"\n")
+        file.write(b"\xff" * 40 + b"\n" + b"1234567 [" + bytes(range(256)) + b'"\n' + b'12345678 ["j\xffobs"\n')
     assert sorted(lines(path).names()) == ["a", "b"]
 
 
