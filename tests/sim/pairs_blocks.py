@@ -61,7 +61,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("settler of a block, stopper", unsettled, settle_last, scene.stop_rank(2), {2: {"Cancelled"}}, MIXED),
     Pair("tick that mends blocks, claimer", by_a(blocks._entries_lost), tick, take_any, DONE, MIXED),
     Pair("two ticks mend blocks", by_a(blocks._entries_lost), tick, tick_in_spite, DONE, MIXED),
-    Pair("two ticks reap a block", by_a(blocks._died_between_claim_and_end), tick, tick_in_spite, DONE, GOES_ON),
+    Pair("two ticks reap a block", by_a(blocks._died_between_claim_and_end), tick, tick_in_spite, {}, GOES_ON),
     Pair("two stoppers of a block", queued, stop_one, stop_first, {0: {"Cancelled"}, 1: {"Cancelled"}}),
     Pair("stopper of a rank, canceller", queued, stop_one, cancel, CANCELLED),
     Pair("holder under a stop, reaper", by_a(blocks._one_was_stopped_while_it_runs), finish_all, tick, {1: ENDED}),

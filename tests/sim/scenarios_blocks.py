@@ -149,23 +149,28 @@ def _silent(play: Play) -> None:
     play.world.advance(20.0)
 
 
+def _held_elsewhere(play: Play) -> tuple[Hand, AttemptId]:
+    """One block of two: what a tick does with more is the same, and takes long to try in every way."""
+    play.submit(play.bucket("ada"), blocked(ARRAY, 2, 2), request_id="r-blocks")
+    other = play.hand("w0")
+    _take(play, other, 2)
+    return other, _attempt(other, 2)
+
+
 def _machine_died(play: Play, hand: Hand) -> None:
-    _running_elsewhere(play, hand)
+    _held_elsewhere(play)
     _silent(play)
 
 
 def _claimer_died(play: Play, hand: Hand) -> None:
-    other = play.hand("w0")
-    _running(play, other)
-    other.bucket.drop(keys.heartbeat(_attempt(other, UNIT)))
+    other, unit = _held_elsewhere(play)
+    other.bucket.drop(keys.heartbeat(unit))
     _silent(play)
 
 
 def _died_between_claim_and_end(play: Play, hand: Hand) -> None:
     """The claim of the rank that was to go on stands, the block's end does not."""
-    other = play.hand("w0")
-    _running(play, other)
-    unit = _attempt(other, UNIT)
+    other, unit = _held_elsewhere(play)
     block_hand.begin(other, unit, 2)
     assert block_hand._claim(other, unit, 1)
     _silent(play)
