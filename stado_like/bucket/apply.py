@@ -353,8 +353,7 @@ def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
     last = memory.last_mending(action.job)
     ranks = last is None or now_s - last.ranks_at >= last.ranks_wait_s
     if last is not None and not ranks:
-        lately = action.waiting or now_s - last.looked_at < LOOK_AGAIN_S
-        if action.claimed or (not last.had_claims and lately):
+        if action.claimed or (not last.had_claims and (action.waiting or now_s - last.looked_at < LOOK_AGAIN_S)):
             memory.note_mending(action.job, replace(last, had_claims=bool(action.claimed)))
             return Did()
     known = memory.jobs.seen(action.job)
@@ -390,10 +389,9 @@ def _mended(last: Mending | None, now_s: float, ranks: bool, done: mend.Mended, 
 
 
 def _sweep(bucket: Bucket, action: SweepJob, memory: Memory) -> Did:
-    if action.on_queue:
-        known = memory.jobs.known(bucket, action.job)
-        if known is not None and not known.terms.watched:
-            return Did(Counter({"looked": 1}))  # one task, which waits where everybody looks
+    known = memory.jobs.known(bucket, action.job) if action.on_queue else None
+    if known is not None and not known.terms.watched:
+        return Did(Counter({"looked": 1}))  # one task, which waits where everybody looks
     done = mend.sweep_job(bucket, action.job, action.ended)
     if done.over:
         memory.cache.marks.mark([over(action.job, action.since)])

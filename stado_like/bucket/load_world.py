@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
+
 
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
@@ -30,8 +30,6 @@ from stado_like.store.protocol import Row, Stat, Unchanged
 LONG_QUEUE_FOR = 20
 HEADS_AT_ONCE = 64
 TTLS_REMEMBERED = 10_000
-
-R = TypeVar("R")
 
 
 def load_world(bucket: Bucket, memory: Memory, *, young_s: float = 0.0) -> World:

@@ -117,7 +117,7 @@ class _Sweep:
     # ---- jobs
 
     def jobs(self, young_s: float) -> tuple[SweptJob, ...]:
-        world = self.world
+        world, before = self.world, self.memory.places.get("jobs", "")
         page = self.reading.page(
             "jobs", keys.JOBS, SWEPT_A_TICK, lambda row: SweptJob(keys.parse_job(row.key), row.last_modified)
         )
@@ -132,6 +132,7 @@ class _Sweep:
             buried, sure = self._beside([one.job for one in asked[:told]], keys.DELETED, keys.tombstone, str)
         except StoreError as failed:
             self.reading.unread["jobs"] = failed.message
+            self.memory.places["jobs"] = before
             return ()
         if sure < len(asked):
             self.memory.places["jobs"] = keys.job(asked[sure - 1].job)
