@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-
 from stado_like.bucket import groups, watched
 from stado_like.bucket.bucket import Bucket
 from stado_like.bucket.look import look_at
