@@ -12,7 +12,8 @@ import pytest
 
 from stado_worker.machine.hierarchies import version_two
 from stado_worker.shim import process_table
-from stado_worker.shim.process import _belt, kill_attempt, start
+from stado_worker.shim.forking import _belt
+from stado_worker.shim.process import kill_attempt, start
 from tests.process.as_supervisor import as_supervisor, dead, pids_in, wait_until
 from tests.process.commands import ENV, NAME, WAYS, finish, run
 
