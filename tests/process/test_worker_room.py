@@ -103,6 +103,7 @@ def test_pinned_host_waits_for_its_worker(rig: Rig) -> None:
     assert rig.end(j).worker == "w2"
 
 
+@pytest.mark.alone
 def test_two_default_tasks_run_at_once_on_an_idle_machine(rig: Rig) -> None:
     """Load and reservations count our own tasks twice: the second default task of an idle machine was refused."""
     if (os.cpu_count() or 1) < 2:
