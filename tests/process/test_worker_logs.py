@@ -55,6 +55,16 @@ def test_small_output_travels_in_the_end_record_and_costs_no_piece(shared: Rig) 
     assert not shared.bucket.store.list(keys.logs_of(keys.AttemptId(j, 0, 1))).rows
 
 
+@pytest.mark.parametrize("instead", ["mkdir log", "ln -s log log", "mkfifo log"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_task_that_puts_something_else_in_the_place_of_its_output_ends(shared: Rig, instead: str, code: int) -> None:
+    """What cannot be read is not asked for until it can be: the task would hold its room for ever."""
+    j = shared.submit("no-log", f'cd "$(dirname "$STADO_STOP_FILE")" && rm log && {instead}; exit {code}')
+    end = shared.end(j)
+    assert end.exit_code == code
+    assert shared.output(j) == b""
+
+
 @pytest.mark.parametrize("byte", ["\\001", '"', "\\\\", "\\377"])
 def test_record_stays_within_its_bound_with_awkward_bytes(shared: Rig, byte: str) -> None:
     """A record is at most 64 KiB, however its log grows when written as JSON. Nothing is lost."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 from pathlib import Path
 
 from stado_like.bucket.bucket import Bucket
@@ -61,10 +62,13 @@ class LogShipping:
         return cls(bucket, a, file, shipped=shipped, masks=masks)
 
     def size(self) -> int:
+        """How many bytes of output there are. What a task put in the place of its own output is none, and no reason for
+        it never to end."""
         try:
-            return os.stat(self._file).st_size
-        except FileNotFoundError:
+            found = os.stat(self._file)
+        except OSError:
             return 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def grown(self) -> bool:
         return self._may_go() > self.shipped
@@ -140,7 +144,7 @@ class LogShipping:
             with self._file.open("rb") as file:
                 file.seek(offset)
                 return file.read(length)
-        except FileNotFoundError:
+        except OSError:  # removed, or made unreadable, by its task: asked again and again it would never end
             return b""
 
 
