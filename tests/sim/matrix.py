@@ -6,18 +6,20 @@ actor never got its acknowledgement, what would have been said had it never come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from stado_like.errors import StoreError
-from tests.sim.faults import At, Fault, Kind, NoFaults
+from tests.sim.faults import WRITES, At, Fault, Kind, NoFaults
 from tests.sim.play import Hand, Play, stubborn
 from tests.sim.scenarios import Scene
 from tests.sim.world import Crash
 
 STRIKES = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.LOST, Kind.OWN_REJECTED)
+STRIKES_ON_A_READ = (Kind.CRASH_BEFORE, Kind.LOST)
+"""A read leaves nothing behind, so a crash after it is one before it, and it has no success to be refused by."""
 SAME, ANOTHER = "same actor restarts", "another carries on"
 ACTOR = "w1"
 
@@ -36,10 +38,10 @@ class Case:
 @dataclass(frozen=True)
 class Right:
     """How a scene may end. `done`: the transition was made and its actor lives on; `died`: it was made, then the
-    actor died; `never`: the actor died before it did anything. `operations`: store operations of the actor when
-    nothing goes wrong."""
+    actor died; `never`: the actor died before it did anything. `operations`: what the transition asks of the store,
+    one after the other, when nothing goes wrong."""
 
-    operations: int
+    operations: tuple[str, ...]
     done: dict[str, Any]
     died: dict[str, Any]
     never: dict[str, Any]
@@ -53,16 +55,17 @@ def right(scene: Scene) -> Right:
     return Right(operations, done, died, never)
 
 
-def _undisturbed(scene: Scene, *, acts: bool, lives: bool) -> tuple[int, dict[str, Any]]:
+def _undisturbed(scene: Scene, *, acts: bool, lives: bool) -> tuple[tuple[str, ...], dict[str, Any]]:
     play, hand = _stage(scene)
+    log = play.shared.log = []
     try:
         if acts:
             scene.act(play, hand)
+        play.shared.log = None
         if lives:
             play.keep(hand)
-        count = _store(hand).number
         play.drain()
-        return count, play.result()
+        return tuple(op.kind for op in log if op.actor == ACTOR), play.result()
     finally:
         play.close()
 
@@ -79,20 +82,29 @@ def _store(hand: Hand) -> Any:
     return hand.bucket.store
 
 
-def cases_of(scene: Scene) -> Iterator[Case]:
-    for number in range(right(scene).operations):
-        for kind in STRIKES:
-            for after in (SAME, ANOTHER):
-                yield Case(scene, number, kind, after)
+def try_every(scene: Scene, check: Callable[[Case], bool]) -> int:
+    """Every case of the scene that is none of the others. Returns how many there were.
+
+    `check` tries a case and returns whether the strike stopped the actor: where it did not, nobody has to carry on.
+    """
+    count = 0
+    for number, operation in enumerate(right(scene).operations):
+        for kind in STRIKES if operation in WRITES else STRIKES_ON_A_READ:
+            count += 1
+            if check(Case(scene, number, kind, SAME)):
+                count += 1
+                check(Case(scene, number, kind, ANOTHER))
+    return count
 
 
-def run(case: Case) -> None:
-    """Raises AssertionError when a rule was broken or the end is not a right one."""
+def run(case: Case) -> bool:
+    """Whether the actor was stopped. Raises AssertionError when a rule was broken or the end is not a right one."""
     scene = case.scene
     play, hand = _stage(scene)
     try:
         play.shared.faults = At(ACTOR, case.number, Fault(case.kind))
         done = _act(lambda: scene.act(play, hand))
+        was_stopped = not done
         play.shared.faults = NoFaults()
         if case.after == SAME and not done:
             hand = hand.restarted()
@@ -101,6 +113,7 @@ def run(case: Case) -> None:
         if done:
             play.keep(hand)
         _judge_end(case, play, hand, done)
+        return was_stopped
     except AssertionError as broken:
         raise AssertionError(f"{case}\n{broken}") from None
     finally:

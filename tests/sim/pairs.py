@@ -253,25 +253,34 @@ def explore(pair: Pair, check: Callable[[Schedule], list[Op]], *, stride: int = 
     """
     count = 0
     for first, second in ((A, B), (B, A)):
-        i = 0
+        i = before = 0
         while True:
-            made = 0
-            j = 0
-            while True:
+            # The whole of the second at this place tells where it touches what the first has just made. A stop of the
+            # second before that is the same as at the place before.
+            whole = check(((first, i), (second, TO_THE_END), (first, TO_THE_END)))
+            count += 1
+            made, length = _of(first, whole), len(_of(second, whole))
+            j = 0 if i == 0 else _after_touch(_of(second, whole), 0, made[before:i])
+            while j < length:
                 ops = check(((first, i), (second, j), (first, TO_THE_END), (second, TO_THE_END)))
                 count += 1
-                of_first = [op for op in ops if op.actor == first]
-                of_second = [op for op in ops if op.actor == second]
-                made = len(of_first)
-                if j >= len(of_second):
-                    break
-                rest = of_first[i:]
-                touching = [m for m in range(j, len(of_second)) if any(_touch(of_second[m], op) for op in rest)]
-                j = touching[0] + 1 if touching else len(of_second)
-            if i >= made:
+                made, others = _of(first, ops), _of(second, ops)
+                length = len(others)
+                j = _after_touch(others, j, made[i:])
+            if i >= len(made):
                 break
-            i = min(i + stride, made)
+            before, i = i, min(i + stride, len(made))
     return count
+
+
+def _of(actor: str, ops: list[Op]) -> list[Op]:
+    return [op for op in ops if op.actor == actor]
+
+
+def _after_touch(ops: list[Op], since: int, others: list[Op]) -> int:
+    """The place after the first operation, from `since` on, that touches one of `others`; the end where none does."""
+    touching = (m + 1 for m in range(since, len(ops)) if any(_touch(ops[m], op) for op in others))
+    return next(touching, len(ops))
 
 
 def _touch(one: Op, other: Op) -> bool:
@@ -337,4 +346,3 @@ def _check_states(pair: Pair, play: Play) -> None:
             if last is not None and j not in seen.buried:
                 state = seen.end_records[last].state.value
                 assert state in allowed, f"task {rank} of {j} came to {state}, should be one of {sorted(allowed)}"
-

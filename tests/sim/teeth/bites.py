@@ -27,8 +27,7 @@ def scene(name: str) -> Probe:
     (found,) = [one for one in SCENES if one.name == name]
 
     def probe() -> None:
-        for case in matrix.cases_of(found):
-            matrix.run(case)
+        matrix.try_every(found, matrix.run)
 
     return probe
 
