@@ -91,7 +91,7 @@ def urgent_has_room(play: Play, hand: Hand) -> None:
 
 
 def _urgent_waits_for(play: Play, other: Hand, batch: int = 2, cores: int = 1) -> None:
-    asked = {"requested_resources": {"cpu_cores": cores, "memory_bytes": 1 << 30}}
+    asked: dict[str, Any] = {"requested_resources": {"cpu_cores": cores, "memory_bytes": 1 << 30}}
     for n in range(batch):
         play.submit(play.bucket("ada"), document(f"batch{n}", **asked), request_id=f"r-{n}")
     for row in other.bucket.store.list(keys.QUEUED_OPEN).rows:
