@@ -59,7 +59,8 @@ def test_small_output_travels_in_the_end_record_and_costs_no_piece(shared: Rig) 
 @pytest.mark.parametrize("code", [0, 1])
 def test_task_that_puts_something_else_in_the_place_of_its_output_ends(shared: Rig, instead: str, code: int) -> None:
     """What cannot be read is not asked for until it can be: the task would hold its room for ever."""
-    j = shared.submit("no-log", f'cd "$(dirname "$STADO_STOP_FILE")" && rm log && {instead}; exit {code}')
+    name = f"no-log-{instead.split()[0]}-{code}"
+    j = shared.submit(name, f'cd "$(dirname "$STADO_STOP_FILE")" && rm log && {instead}; exit {code}')
     end = shared.end(j)
     assert end.exit_code == code
     assert shared.output(j) == b""

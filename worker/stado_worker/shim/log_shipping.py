@@ -141,7 +141,8 @@ class LogShipping:
 
     def _read_plain(self, offset: int, length: int) -> bytes:
         try:
-            with self._file.open("rb") as file:
+            descriptor = os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hang us
+            with os.fdopen(descriptor, "rb") as file:
                 file.seek(offset)
                 return file.read(length)
         except OSError:  # removed, or made unreadable, by its task: asked again and again it would never end
