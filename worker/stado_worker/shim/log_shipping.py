@@ -140,6 +140,8 @@ class LogShipping:
         return masks.masked(around, offset - begin, offset - begin + length, complete=at_end and (ended or self._ended))
 
     def _read_plain(self, offset: int, length: int) -> bytes:
+        if length <= 0:
+            return b""
         try:
             descriptor = os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hang us
             with os.fdopen(descriptor, "rb") as file:
