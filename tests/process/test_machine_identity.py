@@ -6,6 +6,7 @@ import re
 import resource
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -98,30 +99,33 @@ def test_a_state_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         assert "STADO_STATE" in told.value.next_step
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may grow: as on a full disk, every write fails and empty files can still be made."""
+    """No file may grow: as on a full disk, every write fails and empty files can still be made. (No fixture, whose end
+    comes after the test was told: pytest's own words may go to a file.)
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_worker_starts_again_on_a_full_disk(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_worker_starts_again_on_a_full_disk(tmp_path: Path) -> None:
     """Tasks of the worker before may run there, and somebody has to adopt or end them."""
     home = WorkerHome(tmp_path, "w1")
     home.lock_worker_id().release()
-    request.getfixturevalue("full_disk")
-    lock = home.lock_worker_id()
-    with pytest.raises(Conflict, match="its pid is not written yet"):
-        home.lock_worker_id()
-    lock.release()
+    with full_disk():
+        lock = home.lock_worker_id()
+        with pytest.raises(Conflict, match="its pid is not written yet"):
+            home.lock_worker_id()
+        lock.release()
     assert [path.name for path in home.path.glob(".holder*")] == []
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_first_start_on_a_full_disk_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be kept in") as told:
+    with full_disk(), pytest.raises(UsageError, match="cannot be kept in") as told:
         machine_id(tmp_path)
     assert "make room" in told.value.next_step
 
