@@ -29,13 +29,14 @@ from stado_like.bucket.side_by_side import side_by_side
 from stado_like.errors import BadRecord, NotFound
 from stado_like.job import blocks, keys, labels, reasons, rollup
 from stado_like.job.keys import AttemptId, JobId
-from stado_like.job.records import Budgets, Change, End, Final, Heartbeat, Job, Verdict
+from stado_like.job.records import Budgets, Change, Final, Heartbeat, Job, Verdict
 from stado_like.job.rollup import Rolled
 from stado_like.job.states import ACTIVE_TASK, Cause, JobState, TaskState
 from stado_like.job.terms import Terms, display_name
 from stado_like.job.waits import Waiting
 from stado_like.planning import lanes
 from stado_like.reading import waiting
+from stado_like.reading.attempts import attempt_of_end, attempt_of_live
 from stado_like.reading.live import Live, of_claim, of_heartbeat
 from stado_like.reading.resolve import Meant, no_such_job
 from stado_like.reading.shapes import AttemptView, JobView, TaskView, job_json
@@ -256,7 +257,7 @@ def _task(
         state, reason, restart_at = TaskState.PENDING, live_view.reason, live_view.restart_at
     else:
         state, reason, restart_at = live.state, live.reason, 0.0
-        ended = [*ended, _attempt_of_live(task.open.n if task.open else 1, live)]
+        ended = [*ended, attempt_of_live(task.open.n if task.open else 1, live)]
     before = ended[-2:-1] if live is not None else ended[-1:]
     goes_on = task.open is not None and task.open.n > task.last_n
     told = task_story(reading.job, lasts, live.going if live else None, goes_on=goes_on)
@@ -286,40 +287,6 @@ def _said(live: Live | None) -> dict[str, Any]:
         return {}
     beat = live.beat
     return {"progress": beat.progress, "progress_at": beat.progress_at, "steps": beat.steps, "stall": beat.stall}
-
-
-def attempt_of_end(n: int, end: End) -> AttemptView:
-    return AttemptView(
-        n=n,
-        state=end.outcome.value,
-        reason=end.reason,
-        cause=end.cause.value,
-        worker=end.worker,
-        decision=end.decision.value,
-        exit_code=end.exit_code,
-        signal=end.signal,
-        claimed_at=end.claimed_at,
-        started_at=end.started_at,
-        running_at=end.running_at,
-        ended_at=end.ended_at,
-        due_at=end.due_ms / 1000,
-        notes=end.notes,
-        restart=end.restart or None,
-        requests=end.requests or None,
-        log=end.log,
-    )
-
-
-def _attempt_of_live(n: int, live: Live) -> AttemptView:
-    return AttemptView(
-        n=n,
-        state=live.state.value,
-        reason=live.reason,
-        worker=live.worker,
-        claimed_at=live.claimed_at,
-        started_at=live.started_at,
-        running_at=live.running_at,
-    )
 
 
 # ---- what is held now
