@@ -279,7 +279,7 @@ def test_keys_that_expire_are_found_afresh_after_a_fork(
     monkeypatch.setenv("AWS_PROFILE", "role")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     store = open_store(moto_server.url(BUCKET, "forked", "lean"))
-    # The server loads what it knows of roles at the first request of one: longer than one request has on a loaded machine.
+    # At the first request of a role the server loads more: longer than one request has on a loaded machine.
     assert any(isinstance(store.put("x", b"1"), Applied) for _ in range(4))
     (connection,) = wire._connections.values()
     client = connection.client()
