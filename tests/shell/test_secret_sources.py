@@ -254,6 +254,7 @@ def aws(emulator: servers.Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 def test_parameter_store_decrypts_and_waits_for_one_that_is_not_there(
     machine: Machine, aws: Callable[[str], Any]
 ) -> None:
+    aws("ssm").describe_parameters()  # at its first request the emulator loads a service: that takes its time
     machine.settings('[secrets]\nhf-token = "ssm:/prod/hf"\n')
     machine.on_pause = lambda: aws("ssm").put_parameter(Name="/prod/hf", Value=VALUE, Type="SecureString")
     assert machine.fetch(REF).env == {"HF_TOKEN": VALUE}
