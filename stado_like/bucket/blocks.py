@@ -25,8 +25,8 @@ from stado_like.job.terms import Terms
 
 
 def verdict_due(bucket: Bucket, unit: AttemptId, end: End, terms: Terms) -> Verdict | None:
-    """The verdict that these ends make due together. As `finish.verdict_by_end` for one; what ended well makes none due,
-    for a job that is over with one group has no blocks."""
+    """The verdict that these ends make due together. As `finish.verdict_by_end` for one; what ended well makes none
+    due, for a job that is over with one group has no blocks."""
     own = [finish.task_end(terms, rank, one) for rank, one in _eventful(unit, end, terms).items() if one.is_final]
     return finish.verdict_by_ends(bucket, unit.job, own, terms, by=end.worker) if own else None
 

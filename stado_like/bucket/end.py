@@ -63,8 +63,8 @@ def is_over(bucket: Bucket, a: AttemptId) -> bool:
 
 
 def compose(bucket: Bucket, a: AttemptId, terms: Terms, before: Budgets, ended: Ended, seen: Seen) -> End:
-    """The end record of an attempt; of a block, all of whose ranks end like this. Raises `StoreUnavailable` when a retry
-    would follow and it cannot look for a verdict."""
+    """The end record of an attempt; of a block, all of whose ranks end like this. Raises `StoreUnavailable` when a
+    retry would follow and it cannot look for a verdict."""
     if blocks.is_unit(terms, a.rank):
         every = blocks.ranks_of(terms, a.rank)
         return compose_block(bucket, a, terms, ended, seen, dict.fromkeys(every, (ended, seen)))

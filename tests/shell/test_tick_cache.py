@@ -139,7 +139,9 @@ def test_attempt_claimed_again_by_another_is_that_ones(stage: Waiting, tmp_path:
     assert stage.keys(keys.end(a)) == []
 
 
-def test_total_that_was_split_into_one_task_is_left_to_workers_by_the_next_process(stage: Waiting, tmp_path: Path) -> None:
+def test_total_that_was_split_into_one_task_is_left_to_workers_by_the_next_process(
+    stage: Waiting, tmp_path: Path
+) -> None:
     """What it asks for follows from its shape, not from its record alone: the entry from before it is dropped."""
     j = stage.put("split", gpus=4, gpu={"policy": "PerNode"})
     (before,) = stage.keys(keys.QUEUED)
