@@ -352,11 +352,10 @@ def _mend(bucket: Bucket, action: MendJob, memory: Memory) -> Did:
     now_s = bucket.ambient.boot_s()
     last = memory.last_mending(action.job)
     ranks = last is None or now_s - last.ranks_at >= last.ranks_wait_s
-    if last is not None and not ranks:
-        nothing_new = not last.had_claims and (action.waiting or now_s - last.looked_at < LOOK_AGAIN_S)
-        if action.claimed or nothing_new:
-            memory.note_mending(action.job, replace(last, had_claims=bool(action.claimed)))
-            return Did()
+    nothing_new = last is not None and not last.had_claims and (action.waiting or now_s - last.looked_at < LOOK_AGAIN_S)
+    if last is not None and not ranks and (action.claimed or nothing_new):
+        memory.note_mending(action.job, replace(last, had_claims=bool(action.claimed)))
+        return Did()
     known = memory.jobs.seen(action.job)
     places = (memory.cursors if memory.cursors is not None else {}).setdefault("ranks", {})
     name = str(action.job)
