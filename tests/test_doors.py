@@ -28,7 +28,7 @@ OFFENCES = {
         "import os",
     ),
     "Errors import nothing of ours, and settings only errors": ("stado_like/errors.py", "import stado_like.ambient"),
-    "boto3 and botocore only in the store's drivers and where a worker asks AWS for credentials": (
+    "boto3, botocore and urllib3 only in the store's drivers and where a worker asks AWS for credentials": (
         "coordinator/stado_coordinator/offence.py",
         "def late() -> None:\n    import boto3",
     ),

@@ -1,13 +1,13 @@
-"""The lean driver: botocore's signer and chain of credentials, and our own HTTP and reading.
+"""The lean driver: botocore's signer and chain of credentials, urllib3's pool of connections, and our own reading.
 
 boto3 spends most of a small request on building and parsing what its models describe: 0.7 ms of CPU, 49 ms for a
 page of a listing, a quarter of a second and 30 MiB for a client. Seven operations need none of that. What is
 delicate stays with those who keep it right: credentials are found and refreshed by botocore's session, signatures
-are made by its `S3SigV4Auth`, certificates are checked against its bundle by `ssl`. Requests go over `exchange`, which
-neither retries nor follows redirects.
+are made by its `S3SigV4Auth`, certificates are checked against its bundle by urllib3.
 
-A socket belongs to one process: after a fork the child begins with none, and keeps what costs time to make (the
-session, the trusted certificates, keys that do not expire).
+A socket belongs to one process: after a fork the child begins with empty pools, and keeps what costs time to make (the
+session, the trusted certificates, keys that do not expire). Nothing is sent twice: urllib3 neither retries nor
+follows redirects.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import ssl
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import responses
+from queue import LifoQueue
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+import urllib3
 from botocore.auth import UNSIGNED_PAYLOAD, S3SigV4Auth
 from botocore.credentials import Credentials
 from botocore.exceptions import InvalidRegionError, NoCredentialsError
 from botocore.httpsession import get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
+from urllib3.util.ssl_ import create_urllib3_context
 
 from stado_like.store.clock import DateHeader
-from stado_like.store.exchange import Exchange, Response
 from stado_like.store.http_answer import Reply
 from stado_like.store.s3_xml import Malformed, read_error, read_listing, read_versioning
 from stado_like.store.wire import (
@@ -54,7 +56,9 @@ METHODS = {
     "get_bucket_versioning": "GET",
 }
 HEADERS = {"IfNoneMatch": "If-None-Match", "IfMatch": "If-Match", "Range": "Range"}
-SENT_ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "stado (botocore signer)"}
+SEND_BYTES = 128 * 1024
+USER_AGENT = "stado (urllib3, botocore signer)"
+SOCKET_OPTIONS = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 _REGION = re.compile(r"(?!us-iso)[a-z]{2}(-gov)?-[a-z]+-\d").fullmatch  # of partitions whose host names are known here
 _HOST_PART = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]").fullmatch
 _HOST_PARTS = re.compile(r"(?=.{3,63}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+").fullmatch
@@ -86,7 +90,7 @@ class _Signer(S3SigV4Auth):  # type: ignore[misc]
 class _Target:
     """Where the objects of one bucket are: `origin` and `base` make their URL, `host` is signed and sent."""
 
-    exchange: Exchange
+    pool: urllib3.HTTPConnectionPool
     origin: str
     host: str
     base: str
@@ -113,7 +117,7 @@ class _Client:
 
 
 class LeanConnection(Connection):
-    """Seven operations of S3."""
+    """Seven operations of S3 over urllib3."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -148,7 +152,7 @@ class LeanConnection(Connection):
         super().after_fork()
         if was_used and kept is not None and kept.outlives_a_fork:
             for target in kept.targets.values():
-                target.exchange.after_fork()
+                _without_sockets(target.pool)
             self._client = kept
 
     # --- where ------------------------------------------------------------------------------------------------------
@@ -179,7 +183,7 @@ class LeanConnection(Connection):
         origin = f"{endpoint.scheme}://{named}"
         if get_environ_proxies(origin):
             raise NeedsPlain(f"a proxy is set for {origin}")
-        return _Target(self._exchange(client, endpoint.scheme, host, port), origin, named, base)
+        return _Target(self._pool(client, endpoint.scheme, host, port), origin, named, base)
 
     def _is_virtual(self, bucket: str, host: str, scheme: str) -> bool:
         """Whether the bucket's name becomes part of the host's, decided as botocore decides it."""
@@ -188,15 +192,20 @@ class LeanConnection(Connection):
             return False
         return bool(_HOST_PART(bucket) or (scheme == "http" and _HOST_PARTS(bucket)))
 
-    def _exchange(self, client: _Client, scheme: str, host: str, port: int) -> Exchange:
-        trust = None
-        if scheme == "https":
-            trust = ssl.create_default_context(
-                cafile=get_cert_path(client.session.get_config_variable("ca_bundle") or True)
-            )
-        return Exchange(
-            host, port, trust, connect_s=CONNECT_TIMEOUT_S, read_s=READ_TIMEOUT_S, keep=self.place.concurrency
-        )
+    def _pool(self, client: _Client, scheme: str, host: str, port: int) -> urllib3.HTTPConnectionPool:
+        settings: dict[str, Any] = {
+            "port": port,
+            "timeout": urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
+            "maxsize": self.place.concurrency,
+            "block": False,
+            "blocksize": SEND_BYTES,
+            "socket_options": SOCKET_OPTIONS,
+        }
+        if scheme == "http":
+            return urllib3.HTTPConnectionPool(host, **settings)
+        trust = create_urllib3_context()
+        trust.load_verify_locations(get_cert_path(client.session.get_config_variable("ca_bundle") or True))
+        return urllib3.HTTPSConnectionPool(host, ssl_context=trust, **settings)
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
@@ -209,14 +218,22 @@ class LeanConnection(Connection):
         headers["Host"] = target.host
         request = _Signed(METHODS[operation], f"{target.origin}{path}{query}", headers, body)
         client.sign(request)
-        headers |= SENT_ALWAYS
-        if body is not None:
-            headers["Content-Length"] = str(body.seek(0, 2) if hasattr(body, "seek") else len(body))
-            if hasattr(body, "seek"):
-                body.seek(0)
+        headers["User-Agent"] = USER_AGENT
+        if body is not None and hasattr(body, "seek"):
+            headers["Content-Length"] = str(body.seek(0, 2))
+            body.seek(0)
         try:
-            answer = target.exchange.request(request.method, path + query, headers, body)  # guard: one attempt
-        except (OSError, ValueError) as lost:
+            answer = target.pool.urlopen(
+                request.method,
+                path + query,
+                body=body,
+                headers=headers,
+                redirect=False,
+                retries=False,  # guard: one attempt
+                assert_same_host=False,
+                decode_content=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as lost:
             raise Silent(f"{type(lost).__name__}: {lost}") from lost
         if answer.status >= 300 or answer.status < 200:
             raise Answered(_reply(answer))
@@ -225,22 +242,32 @@ class LeanConnection(Connection):
         except (Malformed, ValueError) as wrong:
             raise Silent(f"HTTP {answer.status} that cannot be read: {wrong}") from wrong
 
-    def _read(self, operation: str, answer: Response) -> Answer:
+    def _read(self, operation: str, answer: urllib3.BaseHTTPResponse) -> Answer:
         headers = answer.headers
         date, etag = headers.get("date"), headers.get("etag") or ""
         if operation == "list_objects_v2":
-            rows, truncated = read_listing(answer.body)
+            rows, truncated = read_listing(answer.data)
             return Answer(answer.status, date, rows=rows, truncated=truncated)
         if operation == "get_bucket_versioning":
-            return Answer(answer.status, date, versioning=read_versioning(answer.body))
+            return Answer(answer.status, date, versioning=read_versioning(answer.data))
         if operation not in ("get_object", "head_object"):
             return Answer(answer.status, date, etag)
         modified = self._modified.parse(headers.get("last-modified"))
         if modified is None:
             raise Malformed(f"Last-Modified is {headers.get('last-modified')!r}")
         size = headers.get("content-length")
-        body = answer.body
+        body = answer.data
         return Answer(answer.status, date, etag, modified, len(body) if size is None else int(size), body)
+
+
+def _without_sockets(pool: urllib3.HTTPConnectionPool) -> None:
+    """In a child: the sockets are its parent's, and the lock of the queue may have been held by a thread it has not."""
+    queue = pool.pool
+    if queue is not None:
+        for connection in queue.queue:
+            if connection is not None:
+                connection.close()  # here only: the parent's stay open
+        LifoQueue.__init__(queue, queue.maxsize)
 
 
 def _is_address(host: str) -> bool:
@@ -277,9 +304,9 @@ def _path_and_query(base: str, operation: str, arguments: Mapping[str, Any]) -> 
     return path, "?" + urlencode(asked, quote_via=quote, safe="-_.~")
 
 
-def _reply(answer: Response) -> Reply:
-    headers = answer.headers
-    said = read_error(answer.body)
+def _reply(answer: urllib3.BaseHTTPResponse) -> Reply:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    said = read_error(answer.data)
     code = said.child("Code")
     return Reply(
         status=answer.status,

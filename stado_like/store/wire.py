@@ -9,7 +9,7 @@ One connection serves a process, whatever the number of threads and stores: a cl
 key strings, so that credentials which expire are fetched afresh by the SDK's own chain.
 
 There are two drivers. `s3` is boto3's client, the reference; `lean` signs with the same signer and the same chain of
-credentials, but speaks HTTP and reads answers itself, at a sixth of the time. What `lean` does not know (a proxy,
+credentials, but speaks HTTP and reads answers itself, at a third of the time. What `lean` does not know (a proxy,
 FIPS endpoints, …) it names by `NeedsPlain` before anything was sent, and the plain driver takes its place.
 """
 

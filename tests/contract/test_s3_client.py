@@ -96,11 +96,11 @@ unused = family("unused")
 store.heads(["a", "b", "c"])
 used = family("used")
 if "driver=lean" in sys.argv[1]:
-    exchange = next(iter(built.targets.values())).exchange
-    sockets = [held.fileno() for held in exchange.idle]
+    idle = next(iter(built.targets.values())).pool.pool
+    sockets = [held.sock.fileno() for held in idle.queue if held is not None and held.sock]
     child = os.fork()
     if child == 0:  # the keys are kept, the sockets are not
-        os._exit(0 if connection._client is built and not exchange.idle and not any(map(is_open, sockets)) else 1)
+        os._exit(0 if connection._client is built and idle.empty() and not any(map(is_open, sockets)) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert sockets and all(map(is_open, sockets))
 assert isinstance(store.create("parent", b"x"), Applied)

@@ -205,7 +205,7 @@ TEETH: tuple[Tooth, ...] = (
     tooth("stado_like/store/s3.py", "one attempt", "PlainConnection._build",
           {'"total_max_attempts": 1': '"total_max_attempts": 3'}, below.s3_plain_sends_once),
     tooth("stado_like/store/lean.py", "one attempt", "LeanConnection.ask",
-          {"target.exchange.request(": "(lambda *sent: [target.exchange.request(*sent) for _ in (1, 2)][-1])("},
+          {"retries=False": "retries=urllib3.Retry(3, status_forcelist=[500], allowed_methods=None)"},
           below.s3_lean_sends_once),
     # ---- what attempts leave
     tooth(f"{BUCKET}/checkpoints.py", "look before old checkpoints go", "collect", {"if ended or buried:": "if False:"},
