@@ -12,7 +12,7 @@ from collections import Counter
 from stado_like.planning.actions import Action, MendJob, SweepEntry, SweepJob
 from stado_like.store.meter import Meter
 
-REQUESTS: dict[type, int] = {MendJob: 100, SweepJob: 64, SweepEntry: 40}
+REQUESTS: dict[type, int] = {MendJob: 100, SweepJob: 20, SweepEntry: 24}
 
 
 class Purse:

@@ -103,14 +103,14 @@ def test_tick_from_cron_on_a_quiet_store(queued: int, lists: int, tmp_path: Path
     and of a long queue some jobs are read, once: what kind they are. Why ten jobs wait is noted, or twenty, and looked
     whether they were deleted meanwhile; cursors and report are put."""
     stage = trusted(waiting(queued))
-    for _ in range(2):
+    for _ in range(6):
         from_cron(stage, tmp_path)
     spent = from_cron(stage, tmp_path)
     assert spent["list"] == lists
     notes = 0 if not queued else 10 if queued <= 1_000 else 20
     assert (spent["create"], spent["delete"]) == (1, 1)
     assert spent["put"] <= notes + 2 and spent["head"] <= 3 * notes
-    assert spent["get"] <= 10 + 3 * notes + (64 if queued > 1_000 else 0)
+    assert spent["get"] <= 10 + 3 * notes + (20 if queued > 1_000 else 0)
 
 
 def test_held_jobs_are_read_once(tmp_path: Path) -> None:
