@@ -35,14 +35,15 @@ def release(bucket: Bucket, unit: AttemptId, end: End, job: Job, terms: Terms, *
     """Queue what this end lets go: next attempts, ranks given back, units where their release may be missing. The
     caller has found no verdict after the end stood."""
     made = []
-    for rank, one in _eventful(unit, end, terms).items():
-        following = AttemptId(unit.job, rank, 2)
-        if one.decision is Decision.RETRY and not (mending and went_on(bucket, following, job, terms, one)):
-            made.append(entries.enqueue_after(bucket, job, terms, following, one))
-    for rank in _to_queue(end):
-        first = AttemptId(unit.job, rank, 1)
-        if not (mending and went_on(bucket, first, job, terms, None)):
-            made.append(entries.enqueue(bucket, job, terms, first))
+    for a, before in open_now(unit, end, terms):
+        if before is None and a.rank == end.goes_on:
+            continue  # it is held already
+        if mending and went_on(bucket, a, job, terms, before):
+            continue
+        if before is not None:
+            made.append(entries.enqueue_after(bucket, job, terms, a, before))
+        else:
+            made.append(entries.enqueue(bucket, job, terms, a))
     return made + lanes.release_by_end(bucket, unit, job, terms, final=True, mending=mending)
 
 
@@ -82,11 +83,6 @@ def mark(bucket: Bucket, a: AttemptId, terms: Terms, stop: Stop) -> None:
         return
     if not any(bucket.present(keys.stop(a.job, unit))):
         bucket.decide(keys.stop(a.job, unit), replace(stop, nonce=bucket.token()))  # guard: stop reaches the block
-
-
-def _to_queue(end: End) -> list[int]:
-    """The rank that goes on is held already."""
-    return [rank for rank in end.given_back if rank != end.goes_on]
 
 
 def _eventful(unit: AttemptId, end: End, terms: Terms) -> dict[int, End]:

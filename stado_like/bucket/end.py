@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from stado_like.bucket import generations
 from stado_like.bucket.bucket import Bucket
@@ -94,7 +95,7 @@ def compose_block(
     carried = {}
     for rank, (its_end, what) in sorted(ran.items()):
         a = AttemptId(unit.job, rank, 1)
-        end = _compose(bucket, a, terms, Budgets(), its_end, what, lambda a=a: over(a))  # type: ignore[misc]
+        end = _compose(bucket, a, terms, Budgets(), its_end, what, partial(over, a))
         carried[str(rank)] = blocks.packed(end)
     own = budget.decide(ended, terms, Budgets(), over=True)
     return End(
