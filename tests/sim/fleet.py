@@ -197,7 +197,7 @@ class Fleet:
         """Attempts whose process and supervisor are gone: each must end within 2 TTL + 15 s + 2 ticks. (Where two
         machines lost work at once the brake may be pulled, and ten minutes are allowed more.)"""
         claimed = [keys.parse_running(key) for key in self.shared.contents() if key.startswith(keys.RUNNING)]
-        living = {name for host in self.hosts for one in host.supervisors.values() for name in one.attempts()}
+        living = self._living()
         seen = self.judge.seen
         dead = [a for a in claimed if str(a) not in living and a not in seen.ends and a.job in seen.jobs]
         workers = {codec.decode(Claim, self.shared.peek(keys.running(a)) or b"{}", "claim").worker for a in dead}
@@ -208,9 +208,13 @@ class Fleet:
                 allowed_s += CLOCK_JUMP_S  # its last heartbeat may lie ahead of the clock that was set right
             self._dead[a] = self.world.now_s + allowed_s
 
+    def _living(self) -> set[str]:
+        return {name for host in self.hosts for one in host.supervisors.values() for name in one.attempts()}
+
     def _the_dead_have_ended(self) -> None:
+        """But for those that were only about to be started when the trouble was over (seed 90343)."""
         for a, deadline_s in list(self._dead.items()):
-            if a in self.judge.seen.ends or a.job in self.judge.seen.buried:
+            if a in self.judge.seen.ends or a.job in self.judge.seen.buried or str(a) in self._living():
                 del self._dead[a]
             elif self.world.now_s > deadline_s:
                 del self._dead[a]
